@@ -1,0 +1,43 @@
+# %%
+#| default_exp cli
+
+# %% [markdown]
+# # Command line
+# > `bendml COMMAND`: each command belongs to the module whose work it does.
+#
+# The command `bendml mnist` is defined on the page about MNIST, `bendml data` on the page about data, and so on. This
+# page only collects them, and imports a module when its command is called, so that `bendml --help` answers at once.
+
+# %%
+#| hide
+#| export
+from importlib import import_module
+
+import click
+
+# %%
+#| export
+COMMANDS = {  # name: (module, what it does)
+    'data': ('bendml.data', 'Fetch data sets, and check them.'),
+    'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
+}
+
+# %%
+#| export
+class _Lazy(click.Group):
+    "A group of commands, each imported when it is called."
+    def list_commands(self, ctx): return list(COMMANDS)
+    def get_command(self, ctx, name): return import_module(COMMANDS[name][0]).command if name in COMMANDS else None
+    def format_commands(self, ctx, formatter):
+        with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+# %%
+#| export
+@click.command(cls=_Lazy)
+@click.version_option(package_name='bendml')
+def main():
+    "bendml: machine learning that is fast, readable and proved."
+
+# %%
+from click.testing import CliRunner
+print(CliRunner().invoke(main, ['--help'], prog_name='bendml').output)

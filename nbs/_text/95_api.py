@@ -1,0 +1,31 @@
+# %%
+#| default_exp __init__
+
+# %% [markdown]
+# # Everything bendml promises
+# > The names that you can import from `bendml`; all else may change.
+#
+# `import bendml` is as light as importing NumPy: a name's module is imported when the name is first used.
+
+# %%
+#| export
+_HOME = {  # name: the module that it lives in
+    'fetch': 'data', 'read_idx': 'data',
+}
+__all__ = list(_HOME)
+
+# %%
+#| export
+def __getattr__(name: str):
+    if name not in _HOME: raise AttributeError(f'module bendml has no attribute {name!r}; it has {", ".join(__all__)}')
+    from importlib import import_module
+    return getattr(import_module(f'bendml.{_HOME[name]}'), name)
+
+def __dir__() -> list[str]: return sorted(__all__) + ['__version__']
+
+# %%
+#| echo: false
+#| output: asis
+import bendml
+for name in bendml.__all__:
+    print(f'- `bendml.{name}`: {getattr(bendml, name).__doc__.splitlines()[0]}')

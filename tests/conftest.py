@@ -1,0 +1,25 @@
+"One line at the end, `N passed, N failed`; a skipped test counts as failed where CI is set."
+import os, pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    reporter = config.pluginmanager.get_plugin('terminalreporter')
+    if reporter is None or hasattr(config, 'workerinput'): return
+    count = lambda *kinds: sum(len(reporter.stats.get(k, [])) for k in kinds)
+    skipped = count('skipped')
+    line = f"{count('passed')} passed, {count('failed', 'error')} failed"
+    if skipped: print(f'{skipped} skipped: see `pytest -rs`')
+    print(line + (f', {skipped} skipped' if skipped else ''))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    reporter = session.config.pluginmanager.get_plugin('terminalreporter')
+    if os.environ.get('CI') and reporter and reporter.stats.get('skipped') and exitstatus == 0: session.exitstatus = 1
+
+
+@pytest.fixture(scope='session')
+def mnist_dir():
+    "The real MNIST files, fetched if they are not there yet."
+    from bendml.data import fetch
+    return fetch('mnist')

@@ -1,0 +1,92 @@
+"Text, notebook and package agree; every notebook runs; modules import downwards only; the package is light to import."
+import ast, configparser, hashlib, os, re, subprocess, sys, tomllib
+from pathlib import Path
+import pytest
+from tools.notebooks import ROOT, as_text, pairs
+
+PAIRS = pairs()
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize('nb, text', PAIRS, ids=[nb.stem for nb, _ in PAIRS])
+def test_text_and_notebook_agree(nb, text):
+    assert as_text(nb.read_text()) == text.read_text(), 'run `make test`, and commit notebook and text together'
+
+
+def test_package_is_what_the_notebooks_export(tmp_path):
+    "Export from a copy: the package there equals the package here, file by file."
+    copy = tmp_path/'copy'
+    copy.mkdir()
+    for name in ('nbs', 'settings.ini', 'pyproject.toml', 'bendml', 'tools'):
+        subprocess.run(['cp', '-r', ROOT/name, copy], check=True)
+    for module in (copy/'bendml').rglob('*.py'): module.unlink()
+    subprocess.run([BIN/'nbdev_export'], cwd=copy, check=True)
+    files = lambda root: {p.relative_to(root): p.read_text() for p in (root/'bendml').rglob('*.py')}
+    here, there = files(ROOT), files(copy)
+    assert sorted(here) == sorted(there)
+    assert [p for p in here if here[p] != there[p]] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('nb', [nb for nb, _ in PAIRS], ids=[nb.stem for nb, _ in PAIRS])
+def test_notebook_runs(nb):
+    run = subprocess.run([BIN/'nbdev_test', '--path', nb, '--n_workers', '0', '--do_print'], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-5000:]
+
+
+def test_dependencies_are_listed_alike():
+    "settings.ini, pyproject.toml and tools/requirements.in name the same run-time packages."
+    ini = configparser.ConfigParser()
+    ini.read(ROOT/'settings.ini')
+    settings = set(ini['DEFAULT']['requirements'].split())
+    project = {re.match(r'[\w-]+', d)[0] for d in tomllib.loads((ROOT/'pyproject.toml').read_text())['project']['dependencies']}
+    wanted = (ROOT/'tools/requirements.in').read_text().split('# Run time')[1].split('# Notebooks')[0]
+    assert settings == project == {line for line in wanted.splitlines()[1:] if line and line[0] != '#'}
+
+
+def _module(nb: Path) -> str | None:
+    found = re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text())
+    return found[1] if found else None
+
+
+def _imports(source: str, package: str):
+    "The bendml modules that a source imports, at any depth."
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield from ([node.module] if node.module else [a.name for a in node.names])
+        elif isinstance(node, ast.ImportFrom) and (node.module or '').startswith('bendml.'): yield node.module[7:]
+        elif isinstance(node, ast.Import): yield from (a.name[7:] for a in node.names if a.name.startswith('bendml.'))
+
+
+def test_modules_import_only_what_stands_below():
+    "A notebook's number is its place: it imports modules of smaller numbers only."
+    order = {m: nb.stem for nb, _ in PAIRS if (m := _module(nb)) and m != '__init__'}
+    for module, place in order.items():
+        path = ROOT/'bendml'/(module.replace('.', '/') + '.py')
+        for used in _imports(path.read_text(), module):
+            used = next((m for m in order if m == used or m.endswith('.' + used)), None)
+            assert used is None or order[used] < place, f'{module} ({place}) imports {used} ({order[used]})'
+
+
+HEAVY = ('z3', 'cvc5', 'numba', 'matplotlib', 'torch', 'nbdev', 'fastcore', 'pooch', 'click')
+
+
+def test_import_is_light():
+    code = f"import sys, bendml; print([m for m in {HEAVY} if m in sys.modules])"
+    assert subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout.strip() == '[]'
+
+
+def test_import_is_quick():
+    "At most 0.1 s more than importing numpy; the best of several, since machines are shared."
+    def best(code):
+        run = lambda: float(subprocess.run([sys.executable, '-c', f'import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)'],
+                                           capture_output=True, text=True, check=True).stdout)
+        return min(run() for _ in range(5))
+    assert best('import bendml') - best('import numpy') < 0.1
+
+
+def test_every_promised_name_is_documented():
+    import bendml
+    for name in bendml.__all__:
+        value = getattr(bendml, name)
+        assert value.__doc__, f'bendml.{name} has no docstring'

@@ -1,0 +1,1 @@
+"Build tools of this repository; the package `bendml` does not need them."

@@ -1,0 +1,112 @@
+"""Notebooks and their text: `sync` carries an edit from one to the other, `outputs` runs them and stores what they print.
+
+    python tools/notebooks.py sync
+    python tools/notebooks.py outputs [NAME...]
+"""
+import json, os, subprocess, sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+TEXT = {'extension': '.py', 'format_name': 'percent', 'notebook_metadata_filter': '-all', 'cell_metadata_filter': '-all'}
+
+
+def pairs():
+    "Every notebook with its text, `(nbs/NAME.ipynb, nbs/_text/NAME.py)`; either may not exist yet."
+    names = {p.stem for p in (ROOT/'nbs').glob('*.ipynb')} | {p.stem for p in (ROOT/'nbs/_text').glob('*.py')}
+    return [(ROOT/'nbs'/f'{n}.ipynb', ROOT/'nbs/_text'/f'{n}.py') for n in sorted(names)]
+
+
+def as_text(notebook: str) -> str:
+    "The text form of a notebook's JSON."
+    import jupytext
+    return jupytext.writes(jupytext.reads(notebook, fmt='ipynb'), TEXT)
+
+
+def committed(path: Path) -> str | None:
+    "The file as the last commit has it; None if it is not there."
+    run = subprocess.run(['git', 'show', f'HEAD:{path.relative_to(ROOT)}'], cwd=ROOT, capture_output=True, text=True)
+    return run.stdout if run.returncode == 0 else None
+
+
+def agree(nb: Path, text: Path) -> bool:
+    return nb.exists() and text.exists() and as_text(nb.read_text()) == text.read_text()
+
+
+def sync() -> None:
+    "Carry edits across each pair; where both sides were edited since the last commit, stop."
+    for nb, text in pairs():
+        if agree(nb, text): continue
+        old_nb, old_text = committed(nb), committed(text)
+        nb_edited = nb.exists() and (old_nb is None or as_text(nb.read_text()) != as_text(old_nb))
+        text_edited = text.exists() and text.read_text() != old_text
+        if nb_edited and text_edited and old_text is not None:
+            sys.exit(f'{nb.name}: both the notebook and nbs/_text/{text.name} were edited since the last commit. '
+                     'Merge them by hand: make one of the two say what you want, and put the other back with git checkout.')
+        if text_edited or not nb_edited: to_notebook(nb, text)
+        else: text.write_text(as_text(nb.read_text()))
+        print('synced', nb.stem)
+
+
+def to_notebook(nb: Path, text: Path) -> None:
+    "Write the notebook from its text; cells that did not change keep their id and output."
+    import jupytext
+    from jupytext.combine import combine_inputs_with_outputs
+    new = jupytext.reads(text.read_text(), fmt=TEXT)
+    if nb.exists(): new = combine_inputs_with_outputs(new, jupytext.read(nb), fmt=TEXT)
+    new.metadata['kernelspec'] = {'display_name': 'python3', 'language': 'python', 'name': 'python3'}
+    jupytext.write(new, nb)
+    clean(nb)
+
+
+def clean(nb: Path) -> None:
+    "Leave only what nbdev keeps: no execution counts, no machine's metadata; the same bytes each time."
+    import nbformat
+    from execnb.nbio import read_nb
+    from nbdev.clean import clean_nb
+    cells = read_nb(nb)
+    clean_nb(cells)
+    new = nbformat.from_dict(json.loads(json.dumps(cells)))
+    nbformat.write(new, nb)
+
+
+def run(nb: Path) -> None:
+    "Run a notebook's cells in order, as nbdev_test would, and store their outputs."
+    import nbformat
+    from execnb.nbio import read_nb
+    from execnb.shell import CaptureShell
+    from fastcore.all import working_directory
+    from nbdev.config import get_config
+    from nbdev.process import NBProcessor
+    flags = set(get_config().tst_flags.split())
+    parsed = NBProcessor(nb, process=True).nb
+
+    def skipped(cell):
+        directives = getattr(cell, 'directives_', None) or {}
+        off = directives.get('eval:', [''])[0].lower() == 'false'
+        return cell.cell_type != 'code' or off or bool(flags & directives.keys())
+    with working_directory(nb.parent): CaptureShell(nb).run_all(parsed, exc_stop=True, preproc=skipped)
+    stored = read_nb(nb)
+    for cell, ran in zip(stored.cells, parsed.cells):
+        if cell.cell_type == 'code' and not skipped(ran): cell['outputs'] = ran.get('outputs', [])
+    nbformat.write(nbformat.from_dict(json.loads(json.dumps(stored))), nb)
+    clean(nb)
+
+
+def outputs(names: list[str]) -> None:
+    for nb, _ in pairs():
+        if names and nb.stem not in names: continue
+        env = os.environ | {'PYTHONHASHSEED': '0', 'SOURCE_DATE_EPOCH': '0', 'TQDM_DISABLE': '1',
+                            'MPLBACKEND': 'module://matplotlib_inline.backend_inline'}
+        subprocess.run([sys.executable, '-W', 'ignore', __file__, '_run', nb], env=env, cwd=ROOT, check=True)
+        print('ran', nb.stem)
+
+
+if __name__ == '__main__':
+    match sys.argv[1:]:
+        case ['sync']:
+            sync()
+            subprocess.run([Path(sys.executable).parent/'nbdev_export'], cwd=ROOT, check=True)
+        case ['outputs', *names]: outputs(names)
+        case ['_run', nb]: run(Path(nb))
+        case _: sys.exit(__doc__)
