@@ -1,0 +1,679 @@
+# %%
+#| default_exp laws.reflect
+
+# %% [markdown]
+# # Reflection
+# > A Python function, read as equations about the very code that runs.
+#
+# `@pure` above a function does two things. It leaves the function as it is, to be called as before. And it reads the
+# function's source and writes down what it says: one equation for each case.
+#
+# ```python
+# @pure
+# def add(x: Nat, y: Nat) -> Nat:
+#     match x:
+#         case Z(): return y                 #  add(Z(), y)    = y
+#         case S(m): return S(add(m, y))     #  add(S(m), y)   = S(add(m, y))
+# ```
+#
+# Whatever is then proved from the equations is true of the function, provided that the equations say what Python does.
+# That is the delicate point, and the rule on this page is: **what is not understood is refused**, with the line and a
+# hint. There are no loops, no floats, no exceptions, no default arguments, no calls of what is not itself pure; every match
+# covers all cases; every recursion ends.
+
+# %%
+#| hide
+#| export
+import ast, builtins, inspect, sys, types
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Callable, NamedTuple, TypeVar
+
+from bendml.laws.datatypes import LawError, abstract_sort, select, sort_of, store
+from bendml.laws.solvers import Answer, discharge
+from bendml.laws.terms import (BOOL, INT, REAL, App, Sort, Symbol, Term, Var, at_sort, at_types, build, conj, constructors, equal,
+                               fields, forall, free, get, implies, is_built, literal, negate, script, substitute, subterms)
+
+# %% [markdown]
+# Recursion over a long list is deep, and Python's limit of 1,000 calls would end it. Python functions that call each other
+# use no stack of the machine, so the limit can be raised; this is the one place where that is done.
+
+# %%
+#| export
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
+
+# %% [markdown]
+# ## The source is the code that runs
+#
+# A file may have been edited since it was imported, and a decorator may have put another function in the place of the one
+# we see. So the source is compiled again, and must give the same instructions as the function that was handed to us.
+
+# %%
+#| export
+def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
+    "Whether two code objects do the same."
+    parts = 'co_code co_names co_varnames co_freevars co_cellvars co_argcount co_posonlyargcount co_kwonlyargcount co_flags co_exceptiontable'
+    consts = lambda c: [(type(k), repr(k)) for k in c.co_consts]
+    return all(getattr(a, p) == getattr(b, p) for p in parts.split()) and consts(a) == consts(b)
+
+def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
+    "The function's syntax tree with the lines of its file, and the file's name; `LawError` if it is not what runs."
+    where = f'{fn.__module__}.{fn.__qualname__}'
+    try: lines, start = inspect.getsourcelines(fn)
+    except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
+    file = Path(inspect.getsourcefile(fn) or '?').name
+    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if lines[0][:1].isspace() else 'if 1:\n pass\n'
+    source = outer + ''.join(lines)
+    try:
+        tree = ast.parse(source)
+        code = compile(source, file, 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
+    inside = lambda c: [k for k in c.co_consts if isinstance(k, types.CodeType)]
+    found = [k for k in inside(code) + [d for c in inside(code) for d in inside(c)] if k.co_name == fn.__name__ and _same_code(k, fn.__code__)]
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
+    if not found or not nodes:
+        raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
+                       'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
+    ast.increment_lineno(nodes[0], start - 1 - outer.count('\n'))
+    return nodes[0], file
+
+# %% [markdown]
+# A name means what Python would find under it: in the enclosing functions, then among the globals, then the builtins.
+# Everything a function refers to is kept, to see later whether the name still means the same.
+
+# %%
+#| export
+_NOTHING = object()
+
+def look_up(fn: types.FunctionType, dotted: str) -> object:
+    "What a name, perhaps with dots, means inside a function now."
+    first, *more = dotted.split('.')
+    code = fn.__code__
+    try:
+        if first in code.co_freevars: found = fn.__closure__[code.co_freevars.index(first)].cell_contents
+        else: found = fn.__globals__.get(first, vars(builtins).get(first, _NOTHING))
+        for name in more: found = getattr(found, name) if isinstance(found, (types.ModuleType, type)) else _NOTHING
+    except (ValueError, AttributeError): return _NOTHING
+    return found
+
+# %% [markdown]
+# ## What a pure function is, to the logic
+
+# %%
+#| export
+class Case(NamedTuple):
+    "One equation: the function at these arguments, under these conditions, is this value."
+    args: tuple[Term, ...]
+    conds: tuple[Term, ...]
+    value: Term
+
+@dataclass(eq=False)
+class Function:
+    "The logical side of a Python function."
+    fn: types.FunctionType
+    params: tuple[Var, ...]
+    sort: Sort
+    where: str                               # file:line
+    cases: tuple[Case, ...] = ()             # none: the function is abstract
+    uses: dict = field(default_factory=dict) # dotted name -> what it meant when the function was read
+    checks: tuple['Check', ...] = ()         # what had to be proved about it
+    measure: Term | None = None              # what shrinks, if it is not an argument's structure
+    code: types.CodeType = None              # as it was when read
+
+    def __post_init__(self):
+        self.__name__, self.__module__, self.code = self.fn.__name__, self.fn.__module__, self.fn.__code__
+        self.types = tuple(dict.fromkeys(t for s in (*(p.sort for p in self.params), self.sort) for t in type_vars(s)))
+
+    def __call__(self, *args: Term, types: tuple[Sort, ...] | None = None) -> App:
+        types = tuple(map(Sort, self.types)) if types is None else types
+        return App(Symbol(self, types), args, at_sort(self.sort, dict(zip(self.types, types))))
+
+    def recursive(self) -> bool: return any(u is self.fn for u in self.uses.values())
+
+@dataclass(frozen=True)
+class Check:
+    "Something that a function needs to be accepted: a divisor that is not zero, a measure that shrinks."
+    why: str
+    text: str
+
+def type_vars(s: Sort) -> list[TypeVar]:
+    "The type variables in a sort."
+    return [s.head] if isinstance(s.head, TypeVar) else [t for a in s.args for t in type_vars(a)]
+
+def function_of(thing: object) -> Function | None:
+    "The logical side of a function that is pure or abstract; None for anything else, a wrapper around one included."
+    found = getattr(thing, '__reflected__', None) if isinstance(thing, types.FunctionType) else None
+    return found if found is not None and found.fn is thing else None
+
+# %% [markdown]
+# A name can be given to something else after the function was read. Python would then run the new thing, while the
+# equations speak of the old. `changed` finds out; what has changed is not proved about, and not cited.
+
+# %%
+#| export
+def changed(f: Function, seen: set | None = None) -> str:
+    "Which name no longer means what it meant when `f` was read, here or in what `f` calls; '' if none."
+    seen = set() if seen is None else seen
+    if f in seen: return ''
+    seen.add(f)
+    if f.fn.__code__ is not f.code or f.fn.__defaults__ or f.fn.__kwdefaults__: return f'the code of {f.__name__}'
+    for name, meant in f.uses.items():
+        now = look_up(f.fn, name)
+        if now is not meant and not (type(now) is type(meant) is int and now == meant): return f'{name} in {f.__name__}'
+        if (used := function_of(meant)) and (deeper := changed(used, seen)): return deeper
+    return ''
+
+# %% [markdown]
+# ## Reading expressions
+#
+# The reader walks over the syntax tree with a *state*: what the local names are, what the parameters have become in the
+# present case, and which conditions hold here. An expression becomes a term. Where an expression alone does not tell its
+# sort, as `Nil()`, the sort wanted by its surroundings does.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class State:
+    "Where the reader stands."
+    names: dict                     # local name -> term
+    args: tuple[Term, ...] = ()     # what the parameters are, in this case
+    conds: tuple[Term, ...] = ()    # what holds here
+
+    def given(self, *conds: Term) -> 'State': return replace(self, conds=self.conds + conds)
+
+class Unclear(LawError):
+    "The sort of an expression does not follow from the expression alone."
+
+def matches(pattern: Sort, s: Sort, types: dict) -> bool:
+    "Whether a sort is an instance of a pattern; the type variables found are added to `types`."
+    if isinstance(pattern.head, TypeVar): return types.setdefault(pattern.head, s) == s
+    return pattern.head == s.head and len(pattern.args) == len(s.args) and all(matches(p, a, types) for p, a in zip(pattern.args, s.args))
+
+# %%
+#| export
+class Expressions:
+    "Reads the expressions of one function."
+    def __init__(self, fn: types.FunctionType, node: ast.FunctionDef, file: str, own: Function | None = None):
+        self.fn, self.node, self.file, self.own = fn, node, file, own
+        self.uses, self.calls, self.nonzero, self.any_field = {}, [], [], False
+        self.local = set(fn.__code__.co_varnames + fn.__code__.co_cellvars)
+
+    def refuse(self, node: ast.AST, problem: str, expected: str, observed: str, hint: str = '', kind: type = LawError) -> LawError:
+        line = getattr(node, 'lineno', self.node.lineno)
+        return kind(f'{self.file}:{line} in {self.fn.__name__}', problem, expected, observed, hint)
+
+    def expr(self, node: ast.expr, at: State, want: Sort | None = None) -> Term:
+        "An expression as a term, of the sort that is wanted."
+        read = getattr(self, type(node).__name__, None)
+        if read is None: raise self.refuse(node, 'not understood', 'numbers, names, calls, arithmetic, comparisons, and / or / not, if-else', f'{type(node).__name__}: {ast.unparse(node):.60}')
+        t = read(node, at, want)
+        if want is not None and t.sort != want: raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', str(want), str(t.sort))
+        return t
+
+    def Constant(self, node, at, want):
+        if type(node.value) in (bool, int): return literal(node.value)
+        hint = 'write Fraction(1, 2): floats round' if isinstance(node.value, float) else ''
+        raise self.refuse(node, 'not understood', 'True, False or a whole number', f'{type(node.value).__name__} {node.value!r:.40}', hint)
+
+    def Name(self, node, at, want):
+        if node.id in at.names: return at.names[node.id]
+        found = self.meaning(node)
+        if type(found) in (bool, int): return literal(found)
+        raise self.refuse(node, f'{node.id} is no value', 'a parameter, a local name, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
+
+    def meaning(self, node: ast.expr) -> object:
+        "What a name that is not a local value refers to."
+        if isinstance(node, ast.Attribute): dotted = f'{self.dotted(node.value)}.{node.attr}'
+        else: dotted = self.dotted(node)
+        first = dotted.split('.')[0]
+        if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
+        found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
+        self.uses[dotted] = found
+        return found
+
+    def dotted(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Name): return node.id
+        if isinstance(node, ast.Attribute): return f'{self.dotted(node.value)}.{node.attr}'
+        raise self.refuse(node, 'not understood', 'a name', ast.unparse(node)[:60])
+
+    def Attribute(self, node, at, want):
+        root = node
+        while isinstance(root, ast.Attribute): root = root.value
+        if not (isinstance(root, ast.Name) and root.id not in at.names): return self.field(node, at)
+        found = self.meaning(node)
+        if type(found) in (bool, int): return literal(found)
+        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a whole number, or a field of a value', 'nothing' if found is _NOTHING else type(found).__name__)
+
+    def field(self, node, at):
+        "A field of a value whose datatype has only one constructor (in a hint: of any value)."
+        t = self.expr(node.value, at)
+        owners = [c for c in constructors(t.sort) if node.attr in dict(fields(c, t.sort))]
+        if not owners: raise self.refuse(node, 'no such field', f'a field of {t.sort}', node.attr)
+        if len(constructors(t.sort)) > 1 and not self.any_field: raise self.refuse(node, 'a field that may not be there', 'match, which says what happens in the other cases', ast.unparse(node))
+        return get(owners[0], node.attr, t)
+
+# %% [markdown]
+# Arithmetic is the integers' and the fractions'. Python rounds `//` down and SMT-LIB's `div` does not, for a negative
+# divisor; so the sign is spelled out. A divisor must be known not to be zero, from what holds on the way to it.
+
+# %%
+#| export
+def _arith(op: str, *args: Term) -> App: return App(op, args, args[0].sort)
+
+def _less(a: Term, b: Term, op: str = '<') -> App: return App(op, (a, b), BOOL)
+
+def _ite(c: Term, a: Term, b: Term) -> Term: return a if a == b else App('ite', (c, a, b), a.sort)
+
+def _floor(op: str, a: Term, b: Term) -> Term:
+    "Python's // or % on integers."
+    up, down = _arith(op, a, b), _arith(op, _arith('-', a), _arith('-', b))
+    if op == 'mod': down = _arith('-', down)
+    return up if isinstance(b.op if isinstance(b, App) else None, int) and b.op > 0 else _ite(_less(literal(0), b), up, down)
+
+class Arithmetic(Expressions):
+    "Reads operators."
+    def number(self, node, at) -> Term:
+        t = self.expr(node, at)
+        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'Int or Real', str(t.sort))
+        return t
+
+    def UnaryOp(self, node, at, want):
+        if isinstance(node.op, ast.Not): return negate(self.expr(node.operand, at, BOOL))
+        if not isinstance(node.op, ast.USub): raise self.refuse(node, 'not understood', '- or not', ast.unparse(node)[:60])
+        t = self.number(node.operand, at)
+        return literal(-t.op) if isinstance(t, App) and type(t.op) is int else _arith('-', t)
+
+    def BinOp(self, node, at, want):
+        a, b = self.number(node.left, at), self.number(node.right, at)
+        if a.sort != b.sort: raise self.refuse(node, 'two sorts of number', str(a.sort), str(b.sort), 'write Fraction(n) to make a fraction of a whole number')
+        if op := {ast.Add: '+', ast.Sub: '-', ast.Mult: '*'}.get(type(node.op)): return _arith(op, a, b)
+        op = {(ast.FloorDiv, INT): 'div', (ast.Mod, INT): 'mod', (ast.Div, REAL): '/'}.get((type(node.op), a.sort))
+        if op is None: raise self.refuse(node, 'not understood', '+ - *, // and % of whole numbers, / of fractions', ast.unparse(node)[:60])
+        zero = literal(0) if a.sort == INT else literal(Fraction(0))
+        if not (isinstance(b, App) and type(b.op) is type(zero.op) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, zero))))
+        return _arith('/', a, b) if op == '/' else _floor(op, a, b)
+
+    def BoolOp(self, node, at, want):
+        parts, both = [], isinstance(node.op, ast.And)
+        for v in node.values:
+            parts.append(self.expr(v, at, BOOL))
+            at = at.given(parts[-1] if both else negate(parts[-1]))
+        return conj(*parts) if both else App('or', tuple(parts), BOOL)
+
+    def Compare(self, node, at, want):
+        parts, left = [], node.left
+        for op, right in zip(node.ops, node.comparators):
+            parts.append(self.compare(node, op, left, right, at))
+            left, at = right, at.given(parts[-1])
+        return conj(*parts)
+
+    def compare(self, node, op, left, right, at):
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            try: b = self.expr(right, at, (a := self.expr(left, at)).sort)
+            except Unclear: a = self.expr(left, at, (b := self.expr(right, at)).sort)
+            return equal(a, b) if isinstance(op, ast.Eq) else negate(equal(a, b))
+        word = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}.get(type(op))
+        if word is None: raise self.refuse(node, 'not understood', '== != < <= > >=', ast.unparse(node)[:60])
+        a = self.number(left, at)
+        return _less(a, self.expr(right, at, a.sort), word)
+
+    def IfExp(self, node, at, want):
+        c = self.expr(node.test, at, BOOL)
+        try: b = self.expr(node.orelse, at.given(negate(c)), want or (a := self.expr(node.body, at.given(c), want)).sort)
+        except Unclear: b = self.expr(node.orelse, at.given(negate(c)), want)
+        return _ite(c, self.expr(node.body, at.given(c), b.sort), b)
+
+# %% [markdown]
+# A call is of a constructor, of a function that is pure or abstract, or of a few things that every page has: `Fraction`,
+# `select`, `store`, `min`, `max`, `abs`. The types of a function that works for all types follow from its arguments, or from what is wanted.
+
+# %%
+#| export
+class Calls(Arithmetic):
+    "Reads calls."
+    def Call(self, node, at, want):
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
+        found = self.fn if isinstance(node.func, ast.Name) and node.func.id in at.names else self.meaning(node.func)
+        if isinstance(node.func, ast.Name) and node.func.id in at.names: raise self.refuse(node, 'a value is called', 'a function', node.func.id)
+        if any(found is known for known in (Fraction, select, store, min, max, abs)): return self.known(node, found, at)
+        if isinstance(found, type) and '__fields__' in vars(found):
+            data = found.__mro__[1]
+            own = Sort(data, tuple(map(Sort, data.__parameters__)))
+            args, types = self.args(node, at, tuple(s for _, s in found.__fields__), data.__parameters__, own, want)
+            return build(found, args, at_sort(own, types))
+        f = self.own if self.own and found is self.fn else function_of(found)
+        if f is None:
+            what = 'nothing of that name' if found is _NOTHING else f'a {type(found).__name__} that is not pure'
+            raise self.refuse(node, f'call of {ast.unparse(node.func)}', 'a constructor, or a function with @pure or @abstract', what, 'put @pure above it, and define it first')
+        args, types = self.args(node, at, tuple(p.sort for p in f.params), f.types, f.sort, want)
+        if f is self.own:
+            if tuple(types.values()) != tuple(map(Sort, f.types)): raise self.refuse(node, 'recursion at another type', f'{", ".join(t.__name__ for t in f.types)}', ', '.join(map(str, types.values())))
+            self.calls.append((node, at, args))
+        return f(*args, types=tuple(types[t] for t in f.types))
+
+    def args(self, node, at, sorts, variables, result, want) -> tuple[tuple[Term, ...], dict]:
+        "The arguments of a call, and the types that its type variables stand for."
+        if len(node.args) != len(sorts): raise self.refuse(node, f'call of {ast.unparse(node.func)}', f'{len(sorts)} arguments', str(len(node.args)))
+        types, done, waiting = {}, {}, list(range(len(sorts)))
+        if want is not None and not matches(result, want, types): types = {}
+        while waiting:
+            for i in waiting:
+                known = all(t in types for t in type_vars(sorts[i]))
+                try: done[i] = self.expr(node.args[i], at, at_sort(sorts[i], types) if known else None)
+                except Unclear:
+                    if i == waiting[-1]: raise
+                    continue
+                if not matches(sorts[i], done[i].sort, types): raise self.refuse(node.args[i], f'wrong sort of {ast.unparse(node.args[i]):.60}', str(at_sort(sorts[i], types)), str(done[i].sort))
+                waiting.remove(i)
+                break
+        if missing := [t.__name__ for t in variables if t not in types]:
+            raise self.refuse(node, f'the sort of {ast.unparse(node):.60} is not clear', 'a place that tells it', f'any {", ".join(missing)}', 'compare it with, or put it into, something whose sort is known', Unclear)
+        return tuple(done[i] for i in range(len(sorts))), {t: types[t] for t in variables}
+
+    def known(self, node, found, at):
+        "Calls that mean an operation of the logic."
+        count = {Fraction: (1, 2), abs: (1,), store: (3,)}.get(found, (2,))
+        if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
+        if found is Fraction: return self.fraction(node, at)
+        if found in (min, max, abs):
+            a, *b = (self.number(n, at) for n in node.args)
+            if found is abs: return _ite(_less(a, App(type(a.sort) and literal(0).op if a.sort == INT else Fraction(0), (), a.sort)), _arith('-', a), a)
+            if b[0].sort != a.sort: raise self.refuse(node, 'two sorts of number', str(a.sort), str(b[0].sort))
+            return _ite(_less(a, b[0], '<=' if found is min else '>='), a, b[0])
+        a = self.expr(node.args[0], at)
+        if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
+        i = self.expr(node.args[1], at, INT)
+        if found is select: return App('select', (a, i), a.sort.args[1])
+        return App('store', (a, i, self.expr(node.args[2], at, a.sort.args[1])), a.sort)
+
+    def fraction(self, node, at):
+        a, *b = (self.expr(n, at, INT) for n in node.args)
+        if b:
+            if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
+            return literal(Fraction(a.op, b[0].op))
+        return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+
+# %% [markdown]
+# ## Reading statements
+#
+# The body is followed along every path. At a `match` on a parameter the parameter becomes the constructor, and each
+# constructor gives a path, and in the end an equation, of its own. On anything else, `match` becomes a condition. The
+# rows of a match are tried in order, as Python tries them; a constructor that no row takes is a case that was forgotten.
+
+# %%
+#| export
+class Row(NamedTuple):
+    "One case of a match: what is left of its patterns, the names found so far, and its body."
+    patterns: tuple[ast.pattern, ...]
+    found: dict
+    body: list
+
+_ANY = ast.MatchAs()
+
+def _sketch(t: Term) -> str:
+    "A term as a pattern: what is not known is `_`."
+    if not (isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type)) or t.op.part: return '_'
+    return f"{t.op.owner.__name__}({', '.join(map(_sketch, t.args))})"
+
+class Reader(Calls):
+    "Reads the body of a pure function."
+    split = True   # whether a match on a parameter gives equations of their own
+
+    def body(self, stmts: list, at: State) -> list[Case]:
+        "Every way through these statements."
+        if not stmts: raise self.refuse(self.node, 'a path without a value', 'return on every path', 'the end of the function')
+        s, rest = stmts[0], stmts[1:]
+        match s:
+            case ast.Return(value) if value is not None: return [Case(at.args, at.conds, self.expr(value, at, self.own.sort))]
+            case ast.Assign([ast.Name(name)], value): return self.body(rest, replace(at, names=at.names | {name: self.expr(value, at)}))
+            case ast.If(test, then, other): return self.branch(self.expr(test, at, BOOL), then + rest, other + rest, at)
+            case ast.Match(): return self.match(s, rest, at)
+            case ast.Pass() | ast.Expr(ast.Constant(str())): return self.body(rest, at)
+        raise self.refuse(s, 'not understood', 'return, name = value, if, match', ast.unparse(s).splitlines()[0][:60],
+                          'a loop is written as recursion' if isinstance(s, (ast.For, ast.While)) else '')
+
+    def branch(self, c: Term, then: list, other: list, at: State) -> list[Case]:
+        "Both ways of an if; one equation where neither goes on to split."
+        a, b = self.body(then, at.given(c)), self.body(other, at.given(negate(c)))
+        if len(a) == len(b) == 1 and a[0].args == b[0].args == at.args and len(a[0].conds) == len(b[0].conds) == len(at.conds) + 1:
+            return [Case(at.args, at.conds, _ite(c, a[0].value, b[0].value))]
+        return a + b
+
+    def match(self, node: ast.Match, rest: list, at: State) -> list[Case]:
+        many = isinstance(node.subject, ast.Tuple)
+        subjects = tuple(self.expr(e, at) for e in (node.subject.elts if many else [node.subject]))
+        rows = []
+        for case in node.cases:
+            if case.guard: raise self.refuse(case.pattern, 'not understood', 'case without if', f'if {ast.unparse(case.guard)}', 'put the if inside the case')
+            for p in case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]:
+                if many and isinstance(p, ast.MatchSequence) and len(p.patterns) == len(subjects): ps = tuple(p.patterns)
+                elif many and isinstance(p, ast.MatchAs) and p.pattern is None and p.name is None: ps = (_ANY,)*len(subjects)
+                elif many: raise self.refuse(p, 'not understood', f'{len(subjects)} patterns, one for each', ast.unparse(p))
+                else: ps = (p,)
+                rows.append(Row(ps, {}, case.body + rest))
+        return self.rows(node, subjects, rows, at)
+
+    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State) -> list[Case]:
+        "The cases of a match from here on: split on the first constructor that the first row asks for."
+        if not rows:
+            missing = ', '.join(map(_sketch, subjects))
+            raise self.refuse(node, 'a case is missing', f'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
+        first = rows[0]
+        ask = next((i for i, p in enumerate(first.patterns) if not isinstance(self.plain(p), ast.MatchAs)), None)
+        if ask is None:
+            names = first.found | {p.name: t for p, t in zip(first.patterns, subjects) if p.name}
+            return self.body(first.body, replace(at, names=at.names | names))
+        t, out = subjects[ask], []
+        for row in rows: self.belongs(row.patterns[ask], t.sort)
+        built = t.op.owner if isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part else None
+        for c in constructors(t.sort):
+            if built not in (None, c): continue
+            if isinstance(t, Var) and self.split:
+                made = build(c, self.fresh(c, t, self.plain(first.patterns[ask]), at), t.sort)
+                s = lambda e, by={t: made}: substitute(e, by)
+                here = State({n: s(e) for n, e in at.names.items()}, tuple(map(s, at.args)), tuple(map(s, at.conds)))
+                told = [r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows]
+                seen = tuple(map(s, subjects))
+            else: made, here, told, seen = t, at if built else at.given(is_built(c, t)), rows, subjects
+            inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
+            kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
+            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here)
+        return out
+
+    def plain(self, p: ast.pattern) -> ast.pattern:
+        "The pattern without a name given to the whole."
+        return p.pattern if isinstance(p, ast.MatchAs) and p.pattern is not None else p
+
+    def belongs(self, p: ast.pattern, s: Sort) -> None:
+        "A pattern is `_`, a name, or a constructor of the datatype."
+        p = self.plain(p)
+        if isinstance(p, ast.MatchAs): return
+        if not isinstance(p, ast.MatchClass) or p.kwd_patterns: raise self.refuse(p, 'not understood', '_, a name, or a constructor with patterns inside', ast.unparse(p), 'compare numbers with if')
+        c = self.meaning(p.cls)
+        if c not in constructors(s): raise self.refuse(p, 'not a constructor of what is matched', f'a constructor of {s}', ast.unparse(p.cls))
+        if len(p.patterns) > len(c.__fields__): raise self.refuse(p, 'too many patterns', f'{len(c.__fields__)} fields', str(len(p.patterns)))
+
+    def open(self, row: Row, i: int, c: type, made: Term, count: int) -> Row | None:
+        "What a row asks of the fields, once its pattern at `i` met the constructor `c`; None if it does not take it."
+        p, inner = row.patterns[i], self.plain(row.patterns[i])
+        found = row.found | ({p.name: made} if isinstance(p, ast.MatchAs) and p.name else {})
+        if isinstance(inner, ast.MatchAs): below = (_ANY,)*count
+        elif self.meaning(inner.cls) is c: below = tuple(inner.patterns) + (_ANY,)*(count - len(inner.patterns))
+        else: return None
+        return Row(row.patterns[:i] + below + row.patterns[i + 1:], found, row.body)
+
+    def fresh(self, c: type, t: Var, p: ast.MatchClass, at: State) -> tuple[Var, ...]:
+        "Variables for the fields, named as the pattern names them where it does."
+        used, out = {v.name for v in free(*at.args)}, []
+        asked = list(p.patterns) if self.meaning(p.cls) is c else []
+        for i, (n, s) in enumerate(fields(c, t.sort)):
+            name = base = (asked[i].name if i < len(asked) and isinstance(asked[i], ast.MatchAs) and asked[i].name else n)
+            k = 1
+            while name in used: k += 1; name = f'{base}_{k}'
+            used.add(name); out.append(Var(name, s))
+        return tuple(out)
+
+# %% [markdown]
+# ## Every recursion ends
+#
+# Look at the arguments of each recursive call. If some argument is always a part of what it was, the recursion ends,
+# since values are finite. If one sometimes stays the same and otherwise shrinks, it is set aside, and the calls where it
+# stayed must shrink in another (the order of a dictionary: first letter first).
+
+# %%
+#| export
+def _part(a: Term, b: Term) -> str:
+    "How an argument of a recursive call relates to what it was: '<' a part of it, '=' the same, '?' unknown."
+    if a == b: return '='
+    made = lambda t: isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part
+    stack = list(b.args) if made(b) else []
+    while stack:
+        t = stack.pop()
+        if t == a: return '<'
+        if made(t): stack += t.args
+    return '?'
+
+def shrinks(calls: list[tuple[tuple[Term, ...], tuple[Term, ...]]]) -> bool:
+    "Whether calls, each with its own arguments and those of its caller, cannot go on for ever."
+    left = [[_part(a, b) for a, b in zip(*call)] for call in calls]
+    while left:
+        good = [i for i in range(len(left[0])) if all(c[i] in '<=' for c in left) and any(c[i] == '<' for c in left)]
+        if not good: return False
+        left = [c for c in left if c[good[0]] == '=']
+    return True
+
+# %% [markdown]
+# ## The equations
+#
+# `definitions` lists the equations of every function that occurs in some terms, and of every function that occurs in those.
+# Each has a trigger: it is used where its left side is seen. Functions that shrink in a number instead of a structure
+# would unfold for ever; they have no such equation, and are unfolded a fixed number of times where they stand.
+
+# %%
+#| export
+def whole(f: Function) -> Term:
+    "The value of a function as one term in its parameters, if it was read without splitting."
+    out = f.cases[-1].value
+    for case in reversed(f.cases[:-1]): out = _ite(conj(*case.conds), case.value, out)
+    return out
+
+def equations(f: Function, types: tuple[Sort, ...]) -> list[Term]:
+    "The equations of a function at given types."
+    out, at = [], dict(zip(f.types, types))
+    for args, conds, value in f.cases:
+        call = f(*args)
+        formula = forall(free(*args), implies(conds, equal(call, value)), ((call,),))
+        out.append(at_types(formula, at))
+    return out
+
+def symbols(*terms: Term) -> dict[Symbol, None]:
+    "The functions that occur in terms, with their types."
+    return {s.op: None for t in terms for s in subterms(t) if isinstance(s, App) and isinstance(s.op, Symbol) and isinstance(s.op.owner, Function)}
+
+def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str, Term]]:
+    "What is known of the functions in some terms, and of the functions in that; nothing of opaque ones."
+    out, todo, seen = [], list(symbols(*terms)), set()
+    while todo:
+        s = todo.pop(0)
+        if s in seen or s.owner in opaque or s.owner.measure is not None and s.owner.recursive(): continue
+        seen.add(s)
+        found = equations(s.owner, s.types)
+        out += [(f'definition of {s.owner.__name__}', e) for e in found]
+        todo += symbols(*found)
+    return out
+
+# %% [markdown]
+# ## `@pure`
+
+# %%
+#| export
+def _signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple[Var, ...]:
+    "The parameters as variables; `LawError` for anything but plain positional parameters with annotations."
+    where, a = f'{file}:{node.lineno} in {fn.__name__}', node.args
+    if len(node.decorator_list) > 1: raise LawError(where, 'more than one decorator', 'one', ', '.join(map(ast.unparse, node.decorator_list)), 'another decorator could change what runs')
+    if a.defaults or a.kw_defaults or a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs: raise LawError(where, 'not understood', 'parameters without defaults and stars', ast.unparse(a))
+    if not all(n.isascii() for n in (fn.__name__, *fn.__code__.co_varnames)): raise LawError(where, 'not understood', 'names in ASCII', fn.__name__)
+    for p in a.args:
+        if p.arg not in fn.__annotations__: raise LawError(where, f'{p.arg} has no annotation', 'a sort for every parameter', p.arg)
+    return tuple(Var(p.arg, sort_of(fn.__annotations__[p.arg], f'{where}, {p.arg}')) for p in a.args)
+
+def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]:
+    "Prove, with z3, what the function needs: divisors that are not zero, measures that shrink."
+    out = []
+    for node, conds, claim in reader.nonzero: out.append((node, 'a divisor that may be zero', 'a divisor that is never zero', conds, claim, 'an if in front of it, that leads elsewhere when it is'))
+    for node, conds, claim in shrink: out.append((node, 'a recursion that may not end', 'the measure shrinks, and is not negative before', conds, claim, 'another measure, or a condition before the call'))
+    checks = {}
+    for node, problem, expected, conds, claim, hint in out:
+        terms = [*conds, claim]
+        facts = [f for f in definitions(terms, {reader.own})] + [('what holds there', c) for c in conds]
+        text = script(facts, claim, f'{where}: {expected}')
+        if text in checks: continue
+        answer, = discharge(text, ('z3',), model=True)
+        if answer.result != 'unsat':
+            at = ', '.join(f'{n[1:]} = {v}' for n, v in sorted(answer.model.items()) if n.startswith('?'))
+            raise reader.refuse(node, problem, expected, f'not so for {at}' if at else f'no proof of it ({answer.result})', hint)
+        checks[text] = Check(f'{where}: {expected}', text)
+    return tuple(checks.values())
+
+def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, measure: str | None = None) -> Function:
+    "A function's equations from its syntax tree; `LawError` for what is not understood."
+    params = _signature(fn, node, file)
+    where = f'{file}:{node.lineno}'
+    if 'return' not in fn.__annotations__: raise LawError(f'{where} in {fn.__name__}', 'no annotation of the value', '-> and a sort', 'nothing')
+    own = Function(fn, params, sort_of(fn.__annotations__['return'], f'{where} in {fn.__name__}'), where)
+    reader = Reader(fn, node, file, own)
+    reader.split = measure is None
+    start = State({p.name: p for p in params}, params)
+    own.cases = tuple(reader.body(node.body, start))
+    shrink = []
+    if measure is not None:
+        own.measure = m = reader.expr(ast.parse(measure, mode='eval').body, start, INT)
+        for call, at, args in reader.calls:
+            less = conj(_less(literal(0), m, '<='), _less(substitute(m, dict(zip(params, args))), m))
+            shrink.append((call, at.conds, less))
+    elif not shrinks([(args, at.args) for _, at, args in reader.calls]):
+        raise reader.refuse(reader.calls[0][0], 'a recursion that may not end', 'an argument that is a part of what it was, in every call', ast.unparse(reader.calls[0][0]),
+                            "recurse on a field found by match, or name a number that shrinks: @pure(measure='n')")
+    own.checks = _prove_checks(reader, shrink, f'{where} in {fn.__name__}')
+    own.uses = reader.uses
+    return own
+
+# %%
+#| export
+def pure(
+    fn: Callable | None = None,      # a function with annotations
+    *, measure: str | None = None,   # an integer expression in the parameters that shrinks with every call; None: an argument's structure
+) -> Callable:                       # the same function
+    "Read a function as equations, and leave it as it is; `LawError` for what is not understood."
+    if fn is None: return lambda f: pure(f, measure=measure)
+    if not isinstance(fn, types.FunctionType): raise LawError(getattr(fn, '__qualname__', repr(fn)), 'not a function', 'def', type(fn).__name__)
+    fn.__reflected__ = read_function(fn, *read_source(fn), measure)
+    return fn
+
+def abstract(thing: Callable | type) -> Callable | type:
+    "A class that is some set, or a function that is some function: nothing is known of it but what axioms say. Its body is a model to run."
+    if isinstance(thing, type): return abstract_sort(thing)
+    node, file = read_source(thing)
+    if 'return' not in thing.__annotations__: raise LawError(f'{file}:{node.lineno} in {thing.__name__}', 'no annotation of the value', '-> and a sort', 'nothing')
+    thing.__reflected__ = Function(thing, _signature(thing, node, file), sort_of(thing.__annotations__['return'], file), f'{file}:{node.lineno}')
+    return thing
+
+# %%
+from bendml.laws.datatypes import datatype
+from typing import Self
+
+@datatype
+class Nat:
+    class Z: pass
+    class S: pred: Self
+Z, S = Nat.Z, Nat.S
+
+@pure
+def add(x: Nat, y: Nat) -> Nat:
+    match x:
+        case Z(): return y
+        case S(m): return S(add(m, y))
+
+# %%
+print(script(definitions([function_of(add)(Var('x', Sort(Nat)), Var('y', Sort(Nat)))]), literal(True)))
