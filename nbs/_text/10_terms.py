@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Iterator, Mapping, TypeVar, Union
 
+
 # %% [markdown]
 # ## Sorts
 #
@@ -42,6 +43,7 @@ INT, BOOL, REAL = Sort('Int'), Sort('Bool'), Sort('Real')
 
 # %%
 str(Sort('Array', (INT, REAL)))
+
 
 # %% [markdown]
 # ## Terms
@@ -81,6 +83,7 @@ class Forall:
 
 Term = Union[Var, App, Forall]
 
+
 # %% [markdown]
 # The connectives simplify what is trivially so, which keeps the texts short enough to be read.
 
@@ -111,6 +114,7 @@ def equal(a: Term, b: Term) -> App: return App('=', (a, b), BOOL)
 def forall(vars: tuple[Var, ...], body: Term, triggers: tuple = ()) -> Term:
     "The body for all values of the variables."
     return Forall(tuple(vars), body, tuple(triggers)) if vars else body
+
 
 # %% [markdown]
 # Walking over a term, and putting terms in the place of variables. A bound variable could catch a free one of the same
@@ -145,6 +149,7 @@ def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
     if {v.name for e in by.values() for v in free(e)} & {v.name for v in t.vars}: raise ValueError('a variable would be captured')
     return Forall(t.vars, substitute(t.body, by), tuple(tuple(substitute(p, by) for p in g) for g in t.triggers))
 
+
 # %% [markdown]
 # The same for types: a law about lists of any `A` becomes one about lists of numbers.
 
@@ -165,11 +170,13 @@ def at_types(t: Term, types: Mapping[object, Sort]) -> Term:
     op = Symbol(t.op.owner, tuple(at_sort(s, types) for s in t.op.types), t.op.part) if isinstance(t.op, Symbol) else t.op
     return App(op, tuple(at_types(a, types) for a in t.args), at_sort(t.sort, types))
 
+
 # %%
 x, y = Var('x', INT), Var('y', INT)
 t = App('+', (x, App('*', (y, literal(2)), INT)), INT)
 assert substitute(t, {x: y}).args[0] == y and free(t) == (x, y)
 [s.name for s in free(t)]
+
 
 # %% [markdown]
 # ## Datatypes, as the logic sees them
@@ -206,6 +213,7 @@ def exhausted(t: Term) -> Term:
     "That a term is made by one of its datatype's constructors: always so, and solvers want to be told."
     made = tuple(equal(t, build(c, tuple(get(c, n, t) for n, _ in fields(c, t.sort)), t.sort)) for c in constructors(t.sort))
     return made[0] if len(made) == 1 else App('or', made, BOOL)
+
 
 # %% [markdown]
 # ## The text
@@ -283,6 +291,7 @@ class Script:
         groups = ''.join(f" :pattern ({' '.join(map(self.term, g))})" for g in t.triggers)
         return f'(forall ({vars}) ' + (f'(! {self.term(t.body)}{groups})' if groups else self.term(t.body)) + ')'
 
+
 # %% [markdown]
 # An obligation is a list of facts and a goal. Its text asserts the facts and that the goal is false; `unsat`, from a
 # solver, means that this cannot be, and the goal follows. The text is all that a solver sees, and its SHA-256 names it.
@@ -298,6 +307,7 @@ def script(facts: list[tuple[str, Term]], goal: Term, comment: str = '') -> str:
     declared = [f'(declare-const ?{v.name} {s.sort(v.sort)})' for v in consts.values()]
     head = [f'; {line}' for line in comment.splitlines()] + ['(set-info :smt-lib-version 2.6)', '(set-logic ALL)']
     return '\n'.join([*head, *s.lines, *declared, *asserts, '(check-sat)', ''])
+
 
 # %%
 print(script([('given', App('<', (x, y), BOOL))], App('<', (App('+', (x, literal(1)), INT), App('+', (y, literal(1)), INT)), BOOL)))

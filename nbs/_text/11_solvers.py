@@ -16,6 +16,7 @@ import atexit, json, os, select, subprocess, sys, time
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+
 # %% [markdown]
 # ## An answer
 #
@@ -38,6 +39,7 @@ class Answer:
 SOLVERS = ('z3', 'cvc5')
 LIMIT = {'z3': 500_000, 'cvc5': 50_000_000}   # steps for one text
 WALL = 10.0                                    # seconds for one text
+
 
 # %% [markdown]
 # ## Asking z3
@@ -64,6 +66,7 @@ def _z3(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     elif why in ('timeout', 'canceled'): why = 'wall' if seconds >= wall else 'resource'
     found = solver.model() if model and result == 'sat' else ()
     return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0})
+
 
 # %% [markdown]
 # ## Asking cvc5
@@ -95,6 +98,7 @@ def _cvc5(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     found = {str(t): str(solver.getValue(t)) for t in symbols.getDeclaredTerms()} if model and result == 'sat' else {}
     return Answer('cvc5', result if result in ('sat', 'unsat') else 'unknown', seconds, reason, 0, found)
 
+
 # %% [markdown]
 # ## Each in its own process
 #
@@ -111,6 +115,7 @@ def serve(solver: str) -> None:
         try: answer = ask(**json.loads(line))
         except Exception as e: answer = Answer(solver, 'unknown', 0.0, ' '.join(str(e).split())[:300] or type(e).__name__)
         print(json.dumps(vars(answer)), file=out, flush=True)
+
 
 # %%
 #| export
@@ -146,6 +151,7 @@ _WORKERS: dict[str, _Worker] = {}
 def _stop_all() -> None:
     for worker in list(_WORKERS.values()): worker.stop()
 
+
 # %% [markdown]
 # Asking several solvers sends the text to all of them first, so they work at the same time.
 
@@ -164,6 +170,7 @@ def discharge(
         if solver not in _WORKERS: _WORKERS[solver] = _Worker(solver)
         _WORKERS[solver].send(dict(text=text, steps=(limit or LIMIT)[solver], wall=wall, seed=seed, model=model))
     return tuple(_WORKERS[solver].receive(wall + 20) for solver in solvers)
+
 
 # %% [markdown]
 # Is there a number that is twice itself plus one, and positive?

@@ -28,6 +28,7 @@ from typing import Callable, Generic, Self, TypeVar
 
 from bendml.laws.terms import BOOL, INT, REAL, Sort
 
+
 # %% [markdown]
 # ## From annotations to sorts
 
@@ -38,6 +39,7 @@ class LawError(Exception):
     def __init__(self, where: str, problem: str, expected: str, observed: str, hint: str = ''):
         super().__init__(f'{where}: {problem}\n- expected : {expected}\n- observed : {observed}' + (f'\nhint: {hint}' if hint else ''))
         self.problem = problem
+
 
 # %%
 #| export
@@ -61,6 +63,7 @@ def select(a: Array[int, V], i: int) -> V:
 def store(a: Array[int, V], i: int, value: V) -> Array[int, V]:
     "The array with another value in the cell at `i`."
     return Array(a.default, a.cells | {i: value})
+
 
 # %%
 a = store(Array(0), 3, 7)
@@ -88,6 +91,7 @@ def sort_of(annotation: object, where: str) -> Sort:
     if len(args) != len(head.__parameters__): raise refuse(str(annotation), f'{head.__name__} takes {len(head.__parameters__)} types in brackets')
     return Sort(head, args)
 
+
 # %% [markdown]
 # What may be a value of a sort, as far as a glance can tell; constructors check it when they are called.
 
@@ -98,6 +102,7 @@ def fits(value: object, s: Sort) -> bool:
     if s in _PLAIN.values(): return type(value) is {v: k for k, v in _PLAIN.items()}[s]
     if s.head == 'Array': return type(value) is Array
     return '__constructors__' not in vars(s.head) or isinstance(value, s.head)
+
 
 # %% [markdown]
 # ## Values
@@ -141,6 +146,7 @@ class _Value:
 
     def frozen(self, *_): raise AttributeError(f'a {type(self).__name__} does not change')
 
+
 # %% [markdown]
 # ## `@datatype`
 
@@ -164,6 +170,7 @@ def datatype(cls: type) -> type:
     cls.__constructors__ = tuple(getattr(cls, m.__name__) for m in makers)
     _check(cls, own, where)
     return cls
+
 
 # %%
 #| export
@@ -189,6 +196,7 @@ def _check(cls: type, own: Sort, where: str) -> None:
     if nested: raise LawError(where, 'a datatype inside its own field', 'Self as the whole field', nested[0], 'two constructors can say the same without nesting')
     if all(own in (s for _, s in c.__fields__) for c in cls.__constructors__):
         raise LawError(where, 'no value can ever be made', 'a constructor without Self', ', '.join(c.__name__ for c in cls.__constructors__))
+
 
 # %%
 @datatype
@@ -233,12 +241,14 @@ def to_list(items: typing.Iterable) -> List:
     for x in reversed(list(items)): made = Cons(x, made)
     return made
 
+
 # %%
 assert to_list(range(10_000)) == to_list(range(10_000)) and list(to_list('ab')) == ['a', 'b']
 to_list([1, 2, 3])
 
 # %%
 print(sort_of(List[List[Nat]], 'here'), Cons.__fields__[1][1])
+
 
 # %% [markdown]
 # ## Abstract sorts
@@ -255,6 +265,7 @@ def abstract_sort(cls: type) -> type:
     cls.__samples__, cls.__parameters__ = samples, ()
     return cls
 
+
 # %% [markdown]
 # ## What is refused
 #
@@ -264,6 +275,7 @@ def abstract_sort(cls: type) -> type:
 for body in ("class P:\n    class At: x: float", "class Q:\n    class Go: next: 'Q'", "class R:\n    class More: rest: Self"):
     try: exec(f'@datatype\n{body}')
     except LawError as e: print(e, '\n')
+
 
 # %% [markdown]
 # And a value that does not fit is refused when it is made. Python takes `True` for the number 1; we do not.

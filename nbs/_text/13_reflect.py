@@ -43,6 +43,7 @@ from bendml.laws.terms import (BOOL, INT, REAL, App, Sort, Symbol, Term, Var, at
 #| export
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
 
+
 # %% [markdown]
 # ## The source is the code that runs
 #
@@ -78,6 +79,7 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     ast.increment_lineno(nodes[0], start - 1 - outer.count('\n'))
     return nodes[0], file
 
+
 # %% [markdown]
 # A name means what Python would find under it: in the enclosing functions, then among the globals, then the builtins.
 # Everything a function refers to is kept, to see later whether the name still means the same.
@@ -96,6 +98,7 @@ def look_up(fn: types.FunctionType, dotted: str) -> object:
         for name in more: found = getattr(found, name) if isinstance(found, (types.ModuleType, type)) else _NOTHING
     except (ValueError, AttributeError): return _NOTHING
     return found
+
 
 # %% [markdown]
 # ## What a pure function is, to the logic
@@ -146,6 +149,7 @@ def function_of(thing: object) -> Function | None:
     found = getattr(thing, '__reflected__', None) if isinstance(thing, types.FunctionType) else None
     return found if found is not None and found.fn is thing else None
 
+
 # %% [markdown]
 # A name can be given to something else after the function was read. Python would then run the new thing, while the
 # equations speak of the old. `changed` finds out; what has changed is not proved about, and not cited.
@@ -163,6 +167,7 @@ def changed(f: Function, seen: set | None = None) -> str:
         if now is not meant and not (type(now) is type(meant) is int and now == meant): return f'{name} in {f.__name__}'
         if (used := function_of(meant)) and (deeper := changed(used, seen)): return deeper
     return ''
+
 
 # %% [markdown]
 # ## Reading expressions
@@ -189,6 +194,7 @@ def matches(pattern: Sort, s: Sort, types: dict) -> bool:
     "Whether a sort is an instance of a pattern; the type variables found are added to `types`."
     if isinstance(pattern.head, TypeVar): return types.setdefault(pattern.head, s) == s
     return pattern.head == s.head and len(pattern.args) == len(s.args) and all(matches(p, a, types) for p, a in zip(pattern.args, s.args))
+
 
 # %%
 #| export
@@ -252,6 +258,7 @@ class Expressions:
         if not owners: raise self.refuse(node, 'no such field', f'a field of {t.sort}', node.attr)
         if len(constructors(t.sort)) > 1 and not self.any_field: raise self.refuse(node, 'a field that may not be there', 'match, which says what happens in the other cases', ast.unparse(node))
         return get(owners[0], node.attr, t)
+
 
 # %% [markdown]
 # Arithmetic is the integers' and the fractions'. Python rounds `//` down and SMT-LIB's `div` does not, for a negative
@@ -324,6 +331,7 @@ class Arithmetic(Expressions):
         except Unclear: b = self.expr(node.orelse, at.given(negate(c)), want)
         return _ite(c, self.expr(node.body, at.given(c), b.sort), b)
 
+
 # %% [markdown]
 # A call is of a constructor, of a function that is pure or abstract, or of a few things that every page has: `Fraction`,
 # `select`, `store`, `min`, `max`, `abs`. The types of a function that works for all types follow from its arguments, or from what is wanted.
@@ -393,6 +401,7 @@ class Calls(Arithmetic):
             if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
             return literal(Fraction(a.op, b[0].op))
         return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+
 
 # %% [markdown]
 # ## Reading statements
@@ -514,6 +523,7 @@ class Reader(Calls):
             used.add(name); out.append(Var(name, s))
         return tuple(out)
 
+
 # %% [markdown]
 # ## Every recursion ends
 #
@@ -542,6 +552,7 @@ def shrinks(calls: list[tuple[tuple[Term, ...], tuple[Term, ...]]]) -> bool:
         if not good: return False
         left = [c for c in left if c[good[0]] == '=']
     return True
+
 
 # %% [markdown]
 # ## The equations
@@ -582,6 +593,7 @@ def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str,
         out += [(f'definition of {s.owner.__name__}', e) for e in found]
         todo += symbols(*found)
     return out
+
 
 # %% [markdown]
 # ## `@pure`
@@ -639,6 +651,7 @@ def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, meas
     own.uses = reader.uses
     return own
 
+
 # %%
 #| export
 def pure(
@@ -659,6 +672,7 @@ def abstract(thing: Callable | type) -> Callable | type:
     thing.__reflected__ = Function(thing, _signature(thing, node, file), sort_of(thing.__annotations__['return'], file), f'{file}:{node.lineno}')
     return thing
 
+
 # %%
 from bendml.laws.datatypes import datatype
 from typing import Self
@@ -674,6 +688,7 @@ def add(x: Nat, y: Nat) -> Nat:
     match x:
         case Z(): return y
         case S(m): return S(add(m, y))
+
 
 # %%
 print(script(definitions([function_of(add)(Var('x', Sort(Nat)), Var('y', Sort(Nat)))]), literal(True)))

@@ -53,9 +53,11 @@ def tuples(sorts: tuple[Sort, ...], size: int) -> Iterator[tuple]:
         for first in range(size + 1):
             for v in values(sorts[0], first): yield from ((v, *rest) for rest in tuples(sorts[1:], size - first))
 
+
 # %%
 from bendml.laws.datatypes import List
 [list(values(Sort(List, (INT,)), n)) for n in range(3)]
+
 
 # %% [markdown]
 # Small values miss what happens only among larger ones: an offset that is wrong from 256 on. Random values of some size
@@ -75,6 +77,7 @@ def random_value(s: Sort, rng: random.Random, size: int = 6):
     choice = rng.choice([c for c in constructors(s) if size > 0 or not grows(c)])
     if size > 0 and rng.random() < 0.6: choice = rng.choice([c for c in constructors(s) if grows(c)] or [choice])
     return choice(*(random_value(f, rng, (size - 1)//max(grows(choice), 1)) for _, f in fields(choice, s)))
+
 
 # %% [markdown]
 # ## Running a claim
@@ -111,6 +114,7 @@ def search(claim: Callable, sorts: tuple[Sort, ...], small: int = SMALL, rand: i
         passed += 1
         if passed == enough: break
     return Found(None, passed, skipped)
+
 
 # %%
 search(lambda n, m: n*n + m*m != 25 or n == 0 or m == 0, (INT, INT))

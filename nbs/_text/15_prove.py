@@ -39,6 +39,7 @@ from bendml.laws.solvers import SOLVERS, Answer, discharge
 from bendml.laws.terms import (BOOL, INT, TRUE, App, Forall, Sort, Symbol, Term, Var, at_types, build, conj, constructors, equal, exhausted,
                                fields, forall, free, implies, literal, negate, script, substitute, subterms)
 
+
 # %% [markdown]
 # ## What a law says
 
@@ -99,6 +100,7 @@ def statement(law: Law) -> str:
     claim = next(ast.unparse(s.value) for s in law.node.body if isinstance(s, ast.Return))
     return given + '\n' + '\n'.join([*lines, '  ' + claim])
 
+
 # %% [markdown]
 # A law's body is assignments, asserts and one `return`. A chain `a == b == c` is a calculation: each step is proved by
 # itself, with the steps before it known, and what the law says in the end is that the first equals the last.
@@ -139,6 +141,7 @@ def _check_options(law: Law) -> None:
     if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
     if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
         raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
+
 
 # %% [markdown]
 # ## Formulas for the solvers
@@ -191,6 +194,7 @@ def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None
     else: groups = pick_trigger(vars, (*hyps, claim))
     return forall(vars, implies(hyps, claim), groups)
 
+
 # %% [markdown]
 # ## Induction
 #
@@ -230,6 +234,7 @@ def _text(t: Term) -> str:
     name = t.op.owner.__name__ if isinstance(t.op, Symbol) else str(t.op)
     return f"{name}({', '.join(map(_text, t.args))})" if t.args or isinstance(t.op, Symbol) else name
 
+
 # %% [markdown]
 # Along an integer `n` there are two cases, `n <= 0` without a hypothesis, and `n > 0` with the hypothesis for `n - 1`. In
 # strong induction, along an integer expression, the hypothesis holds for all values that make the expression smaller, but
@@ -257,6 +262,7 @@ def steps(law: Law) -> list[Step]:
     if law.strong: return _by_measure(law, gen)
     x = next(p for p in law.params if p.name == law.induct)
     return _by_number(law, x, gen) if x.sort == INT else _by_structure(law, x, gen)
+
 
 # %% [markdown]
 # ## Obligations
@@ -320,6 +326,7 @@ def _instance(general: Term, put: dict, over: tuple[Var, ...], types: dict) -> T
     groups = tuple(g for g in (tuple(substitute(t, by) for t in group) for group in general.triggers)
                    if set(left) <= set(free(*g)) and all(set(left) & set(free(t)) for t in g))
     return forall(left, body, groups)
+
 
 # %%
 #| export
@@ -391,6 +398,7 @@ def functions(law: Law) -> list[Function]:
             todo += [g for u in f.uses.values() if (g := function_of(u))]
     return list(seen)
 
+
 # %% [markdown]
 # ## Theorems
 #
@@ -449,6 +457,7 @@ def tree(t: Theorem, indent: str = '') -> list[str]:
         said = ', '.join(f'{a.solver} {a.result}{f" ({a.reason})" if a.reason else ""} {1000*a.seconds:.0f} ms' for a in o.answers)
         out.append(f'{indent}  {o.label or "the claim"}: {said}')
     return out
+
 
 # %%
 #| export
@@ -510,6 +519,7 @@ def counterexample(law: Law, found: Found) -> str:
     at = ', '.join(f'{p.name} = {v!r}' for p, v in zip(law.params, found.counterexample))
     return f'false for {at}' + (f': {found.problem}' if found.problem else '')
 
+
 # %% [markdown]
 # ## `@law`
 
@@ -526,6 +536,7 @@ def law(fn: Callable | None = None, **options) -> Law:
 def axiom(fn: Callable | None = None, **options) -> Law:
     "A claim about abstract functions that is taken for granted. It is run on their models, and named by everything that rests on it."
     return law(fn, assumed=True, **options) if fn else lambda f: law(f, assumed=True, **options)
+
 
 # %%
 from bendml.laws.datatypes import datatype

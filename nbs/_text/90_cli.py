@@ -22,6 +22,7 @@ COMMANDS = {  # name: (module, what it does)
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
 }
 
+
 # %%
 #| export
 class _Lazy(click.Group):
@@ -31,12 +32,14 @@ class _Lazy(click.Group):
     def format_commands(self, ctx, formatter):
         with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
+
 # %%
 #| export
 @click.command(cls=_Lazy)
 @click.version_option(package_name='bendml')
 def main():
     "bendml: machine learning that is fast, readable and proved."
+
 
 # %%
 from click.testing import CliRunner
