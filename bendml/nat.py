@@ -9,12 +9,12 @@ __all__ = ['Z', 'S', 'Nat', 'nat', 'add', 'add_zero', 'add_succ', 'add_comm', 's
            'pow2_pos', 'le_add_one', 'cap_ok', 'half', 'half_le', 'add_sub', 'half_cover', 'nat_to_int',
            'nat_to_int_add', 'nat_to_int_mul']
 
-# %% ../nbs/18_nat.ipynb #2a5453c4
+# %% ../nbs/18_nat.ipynb #eb8eef69
 from typing import Self
 
 from .laws import datatype, law, prove, pure
 
-# %% ../nbs/18_nat.ipynb #c9b1294a
+# %% ../nbs/18_nat.ipynb #4d697a85
 @datatype
 class Nat:
     "A natural number: zero, or the successor of one."
@@ -28,7 +28,7 @@ class Nat:
 
 Z, S = Nat.Z, Nat.S
 
-# %% ../nbs/18_nat.ipynb #756fb950
+# %% ../nbs/18_nat.ipynb #921dba8e
 def nat(n: int) -> Nat:
     "A Python number, not negative, as a natural number."
     if n < 0: raise ValueError(f'a natural number\n- expected : 0 or more\n- observed : {n}')
@@ -36,7 +36,7 @@ def nat(n: int) -> Nat:
     for _ in range(n): made = S(made)
     return made
 
-# %% ../nbs/18_nat.ipynb #62a8c2c7
+# %% ../nbs/18_nat.ipynb #a72b77df
 @pure
 def add(x: Nat, y: Nat) -> Nat:
     "x + y"
@@ -44,25 +44,25 @@ def add(x: Nat, y: Nat) -> Nat:
         case Z(): return y
         case S(m): return S(add(m, y))
 
-# %% ../nbs/18_nat.ipynb #9d217ce2
+# %% ../nbs/18_nat.ipynb #00c7f352
 @law(induct='x')
 def add_zero(x: Nat):
     "Adding zero on the right changes nothing."
     return add(x, Z()) == x
 
-# %% ../nbs/18_nat.ipynb #b8d4f85b
+# %% ../nbs/18_nat.ipynb #4c9a95f0
 @law(induct='x')
 def add_succ(x: Nat, y: Nat):
     "One more on the right is one more in all."
     return add(x, S(y)) == S(add(x, y))
 
-# %% ../nbs/18_nat.ipynb #25efa418
+# %% ../nbs/18_nat.ipynb #d15ba23d
 @law(induct='x', cite=[add_zero, add_succ])
 def add_comm(x: Nat, y: Nat):
     "The order in which we add does not matter."
     return add(x, y) == add(y, x)
 
-# %% ../nbs/18_nat.ipynb #ded394a2
+# %% ../nbs/18_nat.ipynb #a68acb2b
 @pure
 def sub(x: Nat, y: Nat) -> Nat:
     "x - y, and zero if y is larger"
@@ -71,13 +71,13 @@ def sub(x: Nat, y: Nat) -> Nat:
         case S(_), Z(): return x
         case S(m), S(k): return sub(m, k)
 
-# %% ../nbs/18_nat.ipynb #ae37809d
+# %% ../nbs/18_nat.ipynb #29a60b52
 @law(induct='x')
 def add_assoc(x: Nat, y: Nat, z: Nat):
     "Brackets do not matter when we add."
     return add(add(x, y), z) == add(x, add(y, z))
 
-# %% ../nbs/18_nat.ipynb #23398600
+# %% ../nbs/18_nat.ipynb #16d620a5
 @pure
 def mul(x: Nat, y: Nat) -> Nat:
     "x · y"
@@ -85,7 +85,7 @@ def mul(x: Nat, y: Nat) -> Nat:
         case Z(): return Z()
         case S(m): return add(y, mul(m, y))
 
-# %% ../nbs/18_nat.ipynb #c99e5558
+# %% ../nbs/18_nat.ipynb #5c00ad75
 @law(induct='x')
 def mul_zero(x: Nat):
     "Nothing times over is nothing."
@@ -101,7 +101,7 @@ def mul_comm(x: Nat, y: Nat):
     "The order in which we multiply does not matter."
     return mul(x, y) == mul(y, x)
 
-# %% ../nbs/18_nat.ipynb #aff5a944
+# %% ../nbs/18_nat.ipynb #a267e4ab
 @law(induct='x', cite=[add_assoc])
 def mul_dist(x: Nat, y: Nat, z: Nat):
     "Multiplying a sum is multiplying each part."
@@ -112,7 +112,7 @@ def mul_dist_left(x: Nat, y: Nat, z: Nat):
     "The same with the sum on the right."
     return mul(x, add(y, z)) == mul(add(y, z), x) == add(mul(y, x), mul(z, x)) == add(mul(x, y), mul(x, z))
 
-# %% ../nbs/18_nat.ipynb #7612bc63
+# %% ../nbs/18_nat.ipynb #bf7e92c9
 @law(induct='x', cite=[mul_dist])
 def mul_assoc(x: Nat, y: Nat, z: Nat):
     "Brackets do not matter when we multiply."
@@ -128,7 +128,7 @@ def mul_one_right(x: Nat):
     "x times one is x."
     return mul(x, S(Z())) == x
 
-# %% ../nbs/18_nat.ipynb #b149157d
+# %% ../nbs/18_nat.ipynb #96013223
 @pure
 def le(x: Nat, y: Nat) -> bool:
     "x ≤ y"
@@ -137,7 +137,7 @@ def le(x: Nat, y: Nat) -> bool:
         case S(_), Z(): return False
         case S(m), S(k): return le(m, k)
 
-# %% ../nbs/18_nat.ipynb #9edfb0d0
+# %% ../nbs/18_nat.ipynb #68c059d9
 @law(induct='x')
 def le_refl(x: Nat):
     "Every number is at most itself."
@@ -162,7 +162,7 @@ def le_total(x: Nat, y: Nat):
     "Of two numbers, one is at most the other."
     return le(x, y) or le(y, x)
 
-# %% ../nbs/18_nat.ipynb #9ffacd9b
+# %% ../nbs/18_nat.ipynb #3e48c615
 @law(induct='x', gen=['y'])
 def le_succ(x: Nat, y: Nat):
     "At most y, so at most one more."
@@ -185,7 +185,7 @@ def le_add_left(x: Nat, y: Nat):
     "A sum is no less than its other part."
     return le(x, add(x, y))
 
-# %% ../nbs/18_nat.ipynb #4c4d01b1
+# %% ../nbs/18_nat.ipynb #959ba3ed
 @pure
 def pow2(d: Nat) -> Nat:
     "2 to the d"
@@ -202,13 +202,13 @@ def cap_depth(n: Nat) -> Nat:
             d = cap_depth(m)
             return d if le(S(m), pow2(d)) else S(d)
 
-# %% ../nbs/18_nat.ipynb #1778ddcf
-@law(induct='d')
+# %% ../nbs/18_nat.ipynb #7a3e2f1d
+@law(induct='d', split=['pow2(d.pred)'])
 def pow2_pos(d: Nat):
     "A power of two is at least one."
     return le(S(Z()), pow2(d))
 
-@law(induct='d', cite=[le_add, le_trans])
+@law(induct='d', cite=[le_add.seen('add(x, y)'), le_trans])
 def le_add_one(x: Nat, y: Nat, d: Nat):
     "What is at most y is, one more, at most y and something."
     assert le(x, y)
@@ -220,7 +220,7 @@ def cap_ok(n: Nat):
     "n things have room in a tree of depth `cap_depth(n)`."
     return le(n, pow2(cap_depth(n)))
 
-# %% ../nbs/18_nat.ipynb #d30a9bda
+# %% ../nbs/18_nat.ipynb #da30260f
 @pure
 def half(n: Nat) -> Nat:
     "n / 2, rounded down"
@@ -244,7 +244,7 @@ def half_cover(n: Nat):
     "A half and the rest are the whole."
     return add(half(n), sub(n, half(n))) == n
 
-# %% ../nbs/18_nat.ipynb #636599b9
+# %% ../nbs/18_nat.ipynb #162e4a87
 @pure
 def nat_to_int(n: Nat) -> int:
     "The integer that a natural number is."

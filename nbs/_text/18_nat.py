@@ -19,6 +19,7 @@ from typing import Self
 
 from bendml.laws import datatype, law, prove, pure
 
+
 # %% [markdown]
 # ## Numbers
 #
@@ -40,6 +41,7 @@ class Nat:
 
 Z, S = Nat.Z, Nat.S
 
+
 # %%
 #| export
 def nat(n: int) -> Nat:
@@ -49,8 +51,10 @@ def nat(n: int) -> Nat:
     for _ in range(n): made = S(made)
     return made
 
+
 # %%
 S(S(S(Z()))), int(nat(1000)), nat(2) == S(S(Z()))
+
 
 # %% [markdown]
 # ## Adding
@@ -67,8 +71,10 @@ def add(x: Nat, y: Nat) -> Nat:
         case Z(): return y
         case S(m): return S(add(m, y))
 
+
 # %%
 add(nat(2), nat(3))
+
 
 # %% [markdown]
 # ## The first proof
@@ -82,6 +88,7 @@ add(nat(2), nat(3))
 def add_zero(x: Nat):
     "Adding zero on the right changes nothing."
     return add(x, Z()) == x
+
 
 # %% [markdown]
 # It is a Python function, and can be tried:
@@ -102,6 +109,7 @@ add_zero(nat(0)), add_zero(nat(7))
 # %%
 prove(add_zero)
 
+
 # %% [markdown]
 # `unsat` means: it is impossible that everything above is as said and this case is nevertheless false. Both solvers say
 # so about both cases; the law is `confirmed`.
@@ -117,6 +125,7 @@ def add_comm_at_once(x: Nat, y: Nat):
     return add(x, y) == add(y, x)
 
 prove(add_comm_at_once)
+
 
 # %% [markdown]
 # `open`: no proof, and no counterexample either. Look at the cases to see what is missing.
@@ -135,6 +144,7 @@ def add_succ(x: Nat, y: Nat):
     "One more on the right is one more in all."
     return add(x, S(y)) == S(add(x, y))
 
+
 # %% [markdown]
 # With both, it goes through. A law that is used in the proof of another is called a *lemma*; `cite` names it.
 
@@ -145,8 +155,10 @@ def add_comm(x: Nat, y: Nat):
     "The order in which we add does not matter."
     return add(x, y) == add(y, x)
 
+
 # %%
 prove(add_comm)
+
 
 # %% [markdown]
 # Only one of them is not enough. With `add_zero` alone, the first case is proved and the second is not:
@@ -156,6 +168,7 @@ prove(add_comm)
 def add_comm_with_one(x: Nat, y: Nat): return add(x, y) == add(y, x)
 
 prove(add_comm_with_one)
+
 
 # %% [markdown]
 # ## A false law
@@ -172,11 +185,13 @@ def sub(x: Nat, y: Nat) -> Nat:
         case S(_), Z(): return x
         case S(m), S(k): return sub(m, k)
 
+
 # %%
 @law(induct='x', gen=['y'])
 def sub_comm(x: Nat, y: Nat): return sub(x, y) == sub(y, x)
 
 prove(sub_comm)
+
 
 # %% [markdown]
 # The law was run on all small numbers, smallest first, and this pair is the first for which it is false: $0 - 1$ is 0
@@ -193,6 +208,7 @@ def add_assoc(x: Nat, y: Nat, z: Nat):
     "Brackets do not matter when we add."
     return add(add(x, y), z) == add(x, add(y, z))
 
+
 # %%
 #| export
 @pure
@@ -201,6 +217,7 @@ def mul(x: Nat, y: Nat) -> Nat:
     match x:
         case Z(): return Z()
         case S(m): return add(y, mul(m, y))
+
 
 # %% [markdown]
 # The way to `mul_comm` is the way to `add_comm`, one floor higher: what `mul` does with zero and with a successor on the right.
@@ -222,6 +239,7 @@ def mul_comm(x: Nat, y: Nat):
     "The order in which we multiply does not matter."
     return mul(x, y) == mul(y, x)
 
+
 # %%
 #| export
 @law(induct='x', cite=[add_assoc])
@@ -234,11 +252,13 @@ def mul_dist_left(x: Nat, y: Nat, z: Nat):
     "The same with the sum on the right."
     return mul(x, add(y, z)) == mul(add(y, z), x) == add(mul(y, x), mul(z, x)) == add(mul(x, y), mul(x, z))
 
+
 # %% [markdown]
 # `mul_dist_left` is a calculation: a chain of equations, as on paper. Each `==` is proved by itself.
 
 # %%
 prove(mul_dist_left)
+
 
 # %%
 #| export
@@ -257,6 +277,7 @@ def mul_one_right(x: Nat):
     "x times one is x."
     return mul(x, S(Z())) == x
 
+
 # %% [markdown]
 # ## Comparing
 
@@ -269,6 +290,7 @@ def le(x: Nat, y: Nat) -> bool:
         case Z(), _: return True
         case S(_), Z(): return False
         case S(m), S(k): return le(m, k)
+
 
 # %% [markdown]
 # A law may assume something: its asserts. And here both numbers shrink together, so the hypothesis must hold for every `y`
@@ -300,6 +322,7 @@ def le_total(x: Nat, y: Nat):
     "Of two numbers, one is at most the other."
     return le(x, y) or le(y, x)
 
+
 # %% [markdown]
 # Without `gen`, the hypothesis of `le_trans` is about the numbers `y` and `z` that we started with, and it says nothing
 # about the smaller ones:
@@ -312,6 +335,7 @@ def le_trans_without_gen(x: Nat, y: Nat, z: Nat):
     return le(x, z)
 
 prove(le_trans_without_gen)
+
 
 # %%
 #| export
@@ -337,6 +361,7 @@ def le_add_left(x: Nat, y: Nat):
     "A sum is no less than its other part."
     return le(x, add(x, y))
 
+
 # %% [markdown]
 # ## Room enough
 #
@@ -361,8 +386,10 @@ def cap_depth(n: Nat) -> Nat:
             d = cap_depth(m)
             return d if le(S(m), pow2(d)) else S(d)
 
+
 # %%
 [(int(n), int(cap_depth(n)), int(pow2(cap_depth(n)))) for n in map(nat, range(10))]
+
 
 # %%
 #| export
@@ -383,8 +410,10 @@ def cap_ok(n: Nat):
     "n things have room in a tree of depth `cap_depth(n)`."
     return le(n, pow2(cap_depth(n)))
 
+
 # %%
 prove(cap_ok)
+
 
 # %% [markdown]
 # With one floor too few it would be false, and we would be told for which `n`:
@@ -394,6 +423,7 @@ prove(cap_ok)
 def cap_off_by_one(n: Nat): return le(S(n), pow2(cap_depth(n)))
 
 prove(cap_off_by_one)
+
 
 # %% [markdown]
 # ## Halving
@@ -426,8 +456,10 @@ def half_cover(n: Nat):
     "A half and the rest are the whole."
     return add(half(n), sub(n, half(n))) == n
 
+
 # %%
 prove(half_cover)
+
 
 # %% [markdown]
 # ## Python's numbers
@@ -453,6 +485,7 @@ def nat_to_int_add(x: Nat, y: Nat):
 def nat_to_int_mul(x: Nat, y: Nat):
     "Multiplying natural numbers is multiplying integers."
     return nat_to_int(mul(x, y)) == nat_to_int(x)*nat_to_int(y)
+
 
 # %% [markdown]
 # ## All of them

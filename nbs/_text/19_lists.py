@@ -21,6 +21,7 @@ from bendml.nat import Nat, S, Z, add, add_succ, add_zero, mul, mul_assoc, mul_o
 # %%
 to_list([3, 1, 2]), Cons(3, Cons(1, Nil()))
 
+
 # %% [markdown]
 # ## Putting lists together
 
@@ -33,8 +34,10 @@ def append(xs: List[A], ys: List[A]) -> List[A]:
         case Nil(): return ys
         case Cons(x, rest): return Cons(x, append(rest, ys))
 
+
 # %%
 append(to_list([1, 2]), to_list([3]))
+
 
 # %% [markdown]
 # `append` walks down its first list, as `add` walks down its first number, and the laws are the same: nothing on the right
@@ -52,8 +55,10 @@ def append_assoc(xs: List[A], ys: List[A], zs: List[A]):
     "Brackets do not matter when lists are put together."
     return append(append(xs, ys), zs) == append(xs, append(ys, zs))
 
+
 # %%
 prove(append_assoc)
+
 
 # %% [markdown]
 # The third law of `add` has no twin. The order matters, and the smallest lists that show it have one element each:
@@ -63,6 +68,7 @@ prove(append_assoc)
 def append_comm(xs: List[A], ys: List[A]): return append(xs, ys) == append(ys, xs)
 
 prove(append_comm)
+
 
 # %% [markdown]
 # ## Lengths
@@ -81,6 +87,7 @@ def length_append(xs: List[A], ys: List[A]):
     "The length of two lists put together is the sum of their lengths."
     return length(append(xs, ys)) == add(length(xs), length(ys))
 
+
 # %% [markdown]
 # ## Turning a list round
 
@@ -93,8 +100,10 @@ def reverse(xs: List[A]) -> List[A]:
         case Nil(): return Nil()
         case Cons(x, rest): return append(reverse(rest), Cons(x, Nil()))
 
+
 # %%
 reverse(to_list([1, 2, 3]))
+
 
 # %% [markdown]
 # Turned round twice, a list is what it was. Try to prove that directly, and the case of `Cons` asks what happens when
@@ -105,6 +114,7 @@ reverse(to_list([1, 2, 3]))
 def reverse_append_guess(xs: List[A], ys: List[A]): return reverse(append(xs, ys)) == append(reverse(xs), reverse(ys))
 
 prove(reverse_append_guess)
+
 
 # %% [markdown]
 # The two swap places, of course. A refutation is often the fastest way to the right statement.
@@ -126,8 +136,10 @@ def length_reverse(xs: List[A]):
     "Turning a list round keeps its length."
     return length(reverse(xs)) == length(xs)
 
+
 # %%
 prove(reverse_reverse)
+
 
 # %% [markdown]
 # ## The shape of an array
@@ -148,6 +160,7 @@ def product(ns: List[Nat]) -> Nat:
 def product_append(ms: List[Nat], ns: List[Nat]):
     "The product of two lists put together is the product of their products."
     return product(append(ms, ns)) == mul(product(ms), product(ns))
+
 
 # %%
 prove(product_append)
