@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Law', 'Cited', 'statement', 'pick_trigger', 'read_terms', 'read_term', 'formula', 'Step', 'steps', 'Obligation',
-           'obligations', 'functions']
+           'cited', 'obligations', 'functions']
 
 # %% ../../nbs/15_induct.ipynb #d886813e
 import ast, hashlib, itertools, types
@@ -230,7 +230,7 @@ def _types_at(law: Law, terms: list[Term]) -> list[dict]:
                 for t, sort in types.items(): found.get(t, {})[sort] = None
     return [dict(zip(found, choice)) for choice in itertools.islice(itertools.product(*found.values()), 16)]
 
-def _cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
+def cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
     "The formulas of a cited law, in one case of a proof."
     used, given, trigger = (c.law, c.terms, c.trigger) if isinstance(c, Cited) else (c, {}, None)
     if bad := set(given) - {p.name for p in used.params}: raise LawError(f'{law.where} in {law.__name__}', f'{used.__name__}.at', f'parameters of {used.__name__}', min(bad))
@@ -296,7 +296,7 @@ def _obligation(law: Law, step: Step, number: int) -> Obligation:
     for c in law.cite:
         base = [goal, *(t for _, t in known)]
         base += [t for _, t in definitions(base, opaque)]
-        known += [(f'law {(c.law if isinstance(c, Cited) else c).__name__}', t) for t in _cited(law, c, names, base)]
+        known += [(f'law {(c.law if isinstance(c, Cited) else c).__name__}', t) for t in cited(law, c, names, base)]
     inline = {function_of(f): 1 for f in law.inline}
     known, goal = [(why, _inlined(t, inline)) for why, t in known], _inlined(goal, inline)
     known += _unfolded([goal, *(t for _, t in known)], law.unfold, opaque)

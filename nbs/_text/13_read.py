@@ -103,6 +103,7 @@ class Function(Fixed):
     uses: dict = field(default_factory=dict) # dotted name -> what it meant when the function was read
     checks: tuple['Check', ...] = ()         # what had to be proved about it
     measure: Term | None = None              # what shrinks, if it is not an argument's structure
+    measured: str | None = None              # the same, as text
     code: types.CodeType = None              # as it was when read
 
     def __post_init__(self):
