@@ -144,7 +144,7 @@ def prove(law: Law) -> Theorem:
     if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
     stale, kept = changed(law), _THEOREMS.get(law)
     cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c) for c in law.cite))
-    if kept and kept.cites == cites and not stale: return kept
+    if kept and kept.cites == cites and not stale and kept.verdict != 'stale': return kept
     done, sorts = (), tuple(p.sort for p in law.params)
     found = search(law.fn, sorts, *QUICK) if not stale else Found(None, 0, 0)
     if stale: verdict, reason = 'stale', f'{stale} was changed since the law was read'

@@ -70,13 +70,13 @@ class Reader(Calls):
                 elif many: raise self.refuse(p, 'not understood', f'{len(subjects)} patterns, one for each', ast.unparse(p))
                 else: ps = (p,)
                 rows.append(Row(ps, {}, case.body + rest))
-        return self.rows(node, subjects, rows, at)
+        return self.rows(node, subjects, rows, at, subjects)
 
-    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State) -> list[Case]:
+    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State, whole: tuple[Term, ...]) -> list[Case]:
         "The cases of a match from here on: split on the first constructor that the first row asks for."
         if not rows:
-            missing = ', '.join(map(_sketch, subjects))
-            raise self.refuse(node, 'a case is missing', f'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
+            missing = ', '.join(map(_sketch, whole))
+            raise self.refuse(node, 'a case is missing', 'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
         first = rows[0]
         ask = next((i for i, p in enumerate(first.patterns) if not isinstance(self.plain(p), ast.MatchAs)), None)
         if ask is None:
@@ -93,10 +93,11 @@ class Reader(Calls):
                 here = State({n: s(e) for n, e in at.names.items()}, tuple(map(s, at.args)), tuple(map(s, at.conds)))
                 told = [r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows]
                 seen = tuple(map(s, subjects))
-            else: made, here, told, seen = t, at if built else at.given(is_built(c, t)), rows, subjects
+            else: made, here, told, seen, s = t, at if built else at.given(is_built(c, t)), rows, subjects, lambda e: e
             inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
             kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
-            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here)
+            drawn = tuple(build(c, tuple(Var('_', f) for _, f in fields(c, w.sort)), w.sort) if w == t and not built else s(w) for w in whole)
+            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, drawn if made is t else tuple(map(s, whole)))
         return out
 
     def plain(self, p: ast.pattern) -> ast.pattern:

@@ -29,8 +29,15 @@ from bendml.laws.terms import BOOL, INT, REAL, App, Sort, Symbol, Term, Var, at_
 def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
     "Whether two code objects do the same."
     parts = 'co_code co_names co_varnames co_freevars co_cellvars co_argcount co_posonlyargcount co_kwonlyargcount co_flags co_exceptiontable'
-    consts = lambda c: [(type(k), repr(k)) for k in c.co_consts]
-    return all(getattr(a, p) == getattr(b, p) for p in parts.split()) and consts(a) == consts(b)
+    same = lambda k, l: _same_code(k, l) if isinstance(k, types.CodeType) and isinstance(l, types.CodeType) else (type(k), repr(k)) == (type(l), repr(l))
+    return (all(getattr(a, p) == getattr(b, p) for p in parts.split()) and len(a.co_consts) == len(b.co_consts)
+            and all(map(same, a.co_consts, b.co_consts)))
+
+def _gives(source: str, fn: types.FunctionType) -> bool:
+    "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
+    code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
+    return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
 
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     "The function's syntax tree with the lines of its file, and the file's name; `LawError` if it is not what runs."
@@ -38,19 +45,16 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     try: lines, start = inspect.getsourcelines(fn)
     except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
     file = Path(inspect.getsourcefile(fn) or '?').name
-    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if lines[0][:1].isspace() else 'if 1:\n pass\n'
-    source = outer + ''.join(lines)
-    try:
-        tree = ast.parse(source)
-        code = compile(source, file, 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    indented = lines[0][:1].isspace()
+    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
+    modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
+    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
     except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
-    inside = lambda c: [k for k in c.co_consts if isinstance(k, types.CodeType)]
-    found = [k for k in inside(code) + [d for c in inside(code) for d in inside(c)] if k.co_name == fn.__name__ and _same_code(k, fn.__code__)]
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
-    if not found or not nodes:
+    if not any(codes) or not nodes:
         raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
                        'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
-    ast.increment_lineno(nodes[0], start - 1 - outer.count('\n'))
+    ast.increment_lineno(nodes[0], start - 1 - len(outer.splitlines()))
     return nodes[0], file
 
 

@@ -128,7 +128,7 @@ def _read_law(law: Law) -> tuple[tuple[Term, ...], Term, tuple[Term, ...]]:
 def _check_options(law: Law) -> None:
     "The options name what there is."
     names = {p.name: p.sort for p in law.params}
-    wrong = lambda what, expected, observed: LawError(f'{law.where} in {law.__name__}', what, expected, observed)
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
     if law.induct and not law.strong:
         if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
         if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
