@@ -119,13 +119,18 @@ def report(t: Theorem) -> str:
     if t.reason: out.append(t.reason)
     return '\n'.join(out + tree(t))
 
-def tree(t: Theorem, indent: str = '') -> list[str]:
-    "The proof: its cases with both solvers' times, and what it cites."
-    out = [f'{indent}proof {_how(t.law)}, {1000*t.seconds:.0f} ms'] if t.obligations else []
-    for o in t.obligations:
+def tree(t: Theorem, indent: str = '', seen: set | None = None) -> list[str]:
+    "The proof: its cases with what both solvers said, and the proofs of the laws that it cites."
+    seen = set() if seen is None else seen
+    out = [f'{indent}proof {_how(t.law)}, {1000*t.seconds:.0f} ms'] if t.obligations and not indent else []
+    for o in t.obligations if not indent else ():
         said = ', '.join(f'{a.solver} {a.result}{f" ({a.reason})" if a.reason else ""}' for a in o.answers)
-        out.append(f'{indent}  {o.label or "the claim"}: {said}')
-    for c in t.cites: out += [f'{indent}  cites {c.law.__name__}: {c.verdict}']
+        out.append(f'  {o.label or "the claim"}: {said}')
+    for c in t.cites:
+        known = c in seen
+        seen.add(c)
+        out.append(f'{indent}  cites {c.law.__name__}: {c.verdict}' + f', {_how(c.law)}'*bool(c.obligations))
+        if not known: out += tree(c, indent + '  ', seen)
     return out
 
 # %% ../../nbs/16_prove.ipynb #68264ba3
@@ -149,7 +154,7 @@ def prove(law: Law) -> Theorem:
     found = search(law.fn, sorts, *QUICK) if not stale else Found(None, 0, 0)
     if stale: verdict, reason = 'stale', f'{stale} was changed since the law was read'
     elif found.counterexample is not None: verdict, reason = 'refuted', 'false for some values'
-    elif law.assumed: verdict, reason = 'assumed', ''
+    elif law.assumed: verdict, reason = ('assumed', '') if found.passed else ('vacuous', 'none of its samples meets what it assumes')
     else:
         done = tuple(map(ask, obligations(law)))
         verdict, reason = _judge(done, cites)

@@ -209,15 +209,17 @@ class Expressions:
         raise self.refuse(node, 'not understood', 'True, False or a whole number', f'{type(node.value).__name__} {node.value!r:.40}', hint)
 
     def Name(self, node, at, want):
-        if node.id in at.names: return at.names[node.id]
+        return at.names[node.id] if node.id in at.names else self.constant(node)
+
+    def constant(self, node: ast.expr) -> Term:
+        "A number that a global name stands for."
         found = self.meaning(node)
         if type(found) in (bool, int): return literal(found)
-        raise self.refuse(node, f'{node.id} is no value', 'a parameter, a local name, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
+        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a parameter, a local name, a field, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
 
     def meaning(self, node: ast.expr) -> object:
         "What a name that is not a local value refers to."
-        if isinstance(node, ast.Attribute): dotted = f'{self.dotted(node.value)}.{node.attr}'
-        else: dotted = self.dotted(node)
+        dotted = self.dotted(node)
         first = dotted.split('.')[0]
         if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
         found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
@@ -232,14 +234,8 @@ class Expressions:
     def Attribute(self, node, at, want):
         root = node
         while isinstance(root, ast.Attribute): root = root.value
-        if not (isinstance(root, ast.Name) and root.id not in at.names): return self.field(node, at)
-        found = self.meaning(node)
-        if type(found) in (bool, int): return literal(found)
-        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a whole number, or a field of a value', 'nothing' if found is _NOTHING else type(found).__name__)
-
-    def field(self, node, at):
-        "A field of a value whose datatype has only one constructor (in a hint: of any value)."
-        t = self.expr(node.value, at)
+        if isinstance(root, ast.Name) and root.id not in at.names: return self.constant(node)
+        t = self.expr(node.value, at)   # a field of a value whose datatype has only one constructor; in a hint, of any value
         owners = [c for c in constructors(t.sort) if node.attr in dict(fields(c, t.sort))]
         if not owners: raise self.refuse(node, 'no such field', f'a field of {t.sort}', node.attr)
         if len(constructors(t.sort)) > 1 and not self.any_field: raise self.refuse(node, 'a field that may not be there', 'match, which says what happens in the other cases', ast.unparse(node))
@@ -268,9 +264,15 @@ def _floor(op: str, a: Term, b: Term) -> Term:
 
 class Arithmetic(Expressions):
     "Reads operators."
+    def pair(self, a, at_a, b, at_b, want=None) -> tuple[Term, Term]:
+        "Two expressions of one sort, which either of them may tell."
+        try: return (first := self.expr(a, at_a, want)), self.expr(b, at_b, first.sort)
+        except Unclear: second = self.expr(b, at_b, want)
+        return self.expr(a, at_a, second.sort), second
+
     def number(self, node, at) -> Term:
         t = self.expr(node, at)
-        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'Int or Real', str(t.sort))
+        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort))
         return t
 
     def UnaryOp(self, node, at, want):
@@ -304,9 +306,8 @@ class Arithmetic(Expressions):
 
     def compare(self, node, op, left, right, at):
         if isinstance(op, (ast.Eq, ast.NotEq)):
-            try: b = self.expr(right, at, (a := self.expr(left, at)).sort)
-            except Unclear: a = self.expr(left, at, (b := self.expr(right, at)).sort)
-            return equal(a, b) if isinstance(op, ast.Eq) else negate(equal(a, b))
+            same = equal(*self.pair(left, at, right, at))
+            return same if isinstance(op, ast.Eq) else negate(same)
         word = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}.get(type(op))
         if word is None: raise self.refuse(node, 'not understood', '== != < <= > >=', ast.unparse(node)[:60])
         a = self.number(left, at)
@@ -314,9 +315,7 @@ class Arithmetic(Expressions):
 
     def IfExp(self, node, at, want):
         c = self.expr(node.test, at, BOOL)
-        try: b = self.expr(node.orelse, at.given(negate(c)), want or (a := self.expr(node.body, at.given(c), want)).sort)
-        except Unclear: b = self.expr(node.orelse, at.given(negate(c)), want)
-        return ite(c, self.expr(node.body, at.given(c), b.sort), b)
+        return ite(c, *self.pair(node.body, at.given(c), node.orelse, at.given(negate(c)), want))
 
 
 # %% [markdown]
@@ -329,8 +328,8 @@ class Calls(Arithmetic):
     "Reads calls."
     def Call(self, node, at, want):
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
-        found = self.fn if isinstance(node.func, ast.Name) and node.func.id in at.names else self.meaning(node.func)
         if isinstance(node.func, ast.Name) and node.func.id in at.names: raise self.refuse(node, 'a value is called', 'a function', node.func.id)
+        found = self.meaning(node.func)
         if any(found is known for known in (Fraction, select, store, min, max, abs)): return self.known(node, found, at)
         data = found.__mro__[1] if isinstance(found, type) else None
         if data is not None and found in vars(data).get('__constructors__', ()):

@@ -118,17 +118,17 @@ class Reader(Calls):
         built = t.op.owner if isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part else None
         for c in constructors(t.sort):
             if built not in (None, c): continue
-            if isinstance(t, Var) and self.split:
-                made = build(c, self.fresh(c, t, self.plain(first.patterns[ask]), at), t.sort)
-                s = lambda e, by={t: made}: substitute(e, by)
-                here = State({n: s(e) for n, e in at.names.items()}, tuple(map(s, at.args)), tuple(map(s, at.conds)))
-                told = [r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows]
-                seen = tuple(map(s, subjects))
-            else: made, here, told, seen, s = t, at if built else at.given(is_built(c, t)), rows, subjects, lambda e: e
+            parts = t.args if built else self.fresh(c, t, self.plain(first.patterns[ask]), at)
+            shape = build(c, parts, t.sort)
+            if isinstance(t, Var) and self.split: s, here = (lambda e, by={t: shape}: substitute(e, by)), at
+            else: s, here = (lambda e: e), at if built else at.given(is_built(c, t))
+            here = State({n: s(e) for n, e in here.names.items()}, tuple(map(s, here.args)), tuple(map(s, here.conds)))
+            made = shape if isinstance(t, Var) and self.split else t
             inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
+            told = (r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows)
             kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
-            drawn = tuple(build(c, tuple(Var('_', f) for _, f in fields(c, w.sort)), w.sort) if w == t and not built else s(w) for w in whole)
-            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, drawn if made is t else tuple(map(s, whole)))
+            seen = tuple(map(s, subjects))
+            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, tuple(shape if w == t else s(w) for w in whole))
         return out
 
     def plain(self, p: ast.pattern) -> ast.pattern:
