@@ -4,7 +4,8 @@
 # %% [markdown]
 # # MNIST
 # > A network learns to read handwritten digits: the whole of training on one page.
-#
+
+# %% [markdown]
 # 60,000 small pictures of digits, each with the digit that its writer meant. A network of two layers sees them once, a
 # hundred at a time, and then reads 91 of 100 digits that it has never seen. That is all of deep learning in miniature: a
 # function with many numbers in it, a measure of how wrong it is, and the derivative that says how to change the numbers.
