@@ -209,8 +209,6 @@ def _arith(op: str, *args: Term) -> App: return App(op, args, args[0].sort)
 
 def less(a: Term, b: Term, op: str = '<') -> App: return App(op, (a, b), BOOL)
 
-def _zero(s: Sort) -> App: return literal(0 if s == INT else Fraction(0))
-
 def ite(c: Term, a: Term, b: Term) -> Term: return a if a == b else App('ite', (c, a, b), a.sort)
 
 def _floor(op: str, a: Term, b: Term) -> Term:
@@ -244,7 +242,7 @@ class Arithmetic(Expressions):
         if op := {ast.Add: '+', ast.Sub: '-', ast.Mult: '*'}.get(type(node.op)): return _arith(op, a, b)
         op = {(ast.FloorDiv, INT): 'div', (ast.Mod, INT): 'mod', (ast.Div, REAL): '/'}.get((type(node.op), a.sort))
         if op is None: raise self.refuse(node, 'not understood', '+ - *, // and % of whole numbers, / of fractions', ast.unparse(node)[:60])
-        if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, _zero(b.sort)))))
+        if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, literal(0 if b.sort == INT else Fraction(0))))))
         return _arith('/', a, b) if op == '/' else _floor(op, a, b)
 
     def BoolOp(self, node, at, want):
@@ -281,7 +279,7 @@ class Calls(Arithmetic):
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
         if isinstance(node.func, ast.Name) and node.func.id in at.names: raise self.refuse(node, 'a value is called', 'a function', node.func.id)
         found = self.meaning(node.func)
-        if any(found is known for known in (Fraction, select, store, min, max, abs)): return self.known(node, found, at)
+        if any(found is known for known in (Fraction, select, store)): return self.known(node, found, at)
         data = found.__mro__[1] if isinstance(found, type) else None
         if data is not None and found in vars(data).get('__constructors__', ()):
             own = Sort(data, tuple(map(Sort, data.__parameters__)))
@@ -318,14 +316,9 @@ class Calls(Arithmetic):
 
     def known(self, node, found, at):
         "Calls that mean an operation of the logic."
-        count = {Fraction: (1, 2), abs: (1,), store: (3,)}.get(found, (2,))
+        count = {Fraction: (1, 2), select: (2,), store: (3,)}[found]
         if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
         if found is Fraction: return self.fraction(node, at)
-        if found in (min, max, abs):
-            a, *b = (self.number(n, at) for n in node.args)
-            if found is abs: return ite(less(a, _zero(a.sort)), _arith('-', a), a)
-            if b[0].sort != a.sort: raise self.refuse(node, 'two sorts of number', str(a.sort), str(b[0].sort))
-            return ite(less(a, b[0], '<=' if found is min else '>='), a, b[0])
         a = self.expr(node.args[0], at)
         if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
         i = self.expr(node.args[1], at, INT)
