@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Terms
 # > The language in which laws are stated, and how it is written down for a solver.
-#
+
+# %% [markdown]
 # A proof in bendml ends as a text that two independent programs, [z3](https://github.com/Z3Prover/z3) and
 # [cvc5](https://cvc5.github.io), both read. The text is in [SMT-LIB 2.6](https://smt-lib.org), a standard, so that
 # anyone can check it with a solver of their own. This page is the small language that we keep in Python before it

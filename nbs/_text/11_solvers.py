@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Two solvers
 # > The same text for z3 and for cvc5; an answer, or a reason why there is none.
-#
+
+# %% [markdown]
 # z3 and cvc5 were written by different people on different plans. When both say `unsat` to the same text, a bug would
 # have to sit in both. Each runs in a process of its own: one that crashes or hangs is ended and started anew, and
 # the answer is `unknown` with the reason, never a proof.

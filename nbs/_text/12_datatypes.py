@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Datatypes
 # > Values that can be made in a few ways, and in no other.
-#
+
+# %% [markdown]
 # A natural number is zero, or the successor of a natural number. A list is empty, or a head before a list. Said like this,
 # "all natural numbers" becomes something that can be walked through: if a claim holds for zero, and passes from each
 # number to its successor, then it holds for all of them, like dominoes. This page lets you say it:

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Reflection
 # > A Python function, read as equations about the very code that runs.
-#
+
+# %% [markdown]
 # `@pure` above a function does two things. It leaves the function as it is, to be called as before. And it reads the
 # function's source and writes down what it says: one equation for each case.
 #

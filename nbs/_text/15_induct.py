@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Induction
 # > A law is a function that returns `True`, whatever it is given; here are the dominoes of its proof.
-#
+
+# %% [markdown]
 # ```python
 # @law(induct='x')
 # def add_zero(x: Nat):

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Proof
 # > Ask both solvers, run the law as well, and say which of the two happened.
-#
+
+# %% [markdown]
 # When a solver does not prove a claim, there are two reasons: the claim is false, or the proof needs help. Which one it is
 # matters more than anything else that we could say. So a law is also run, as the Python function that it is, on all small
 # values, smallest first. A false claim about lists and numbers is almost always false for a very small list and a very
