@@ -427,7 +427,7 @@ def test_a_calculation_is_proved_step_by_step():
     @law
     def steps(x: Nat, y: Nat): return add(S(x), y) == S(add(x, y)) == S(add(x, y))
     t = prove(steps)
-    assert t.verdict == 'confirmed' and [o.label for o in t.obligations] == [', step 1', ', step 2']
+    assert t.verdict == 'confirmed' and [o.label for o in t.obligations] == ['step 1', 'step 2']
     @law
     def wrong_step(x: Nat, y: Nat): return add(S(x), y) == S(y) == S(add(x, y))
     assert prove(wrong_step).verdict == 'refuted'
@@ -586,6 +586,11 @@ def double_add(x: Nat, y: Nat):
     assert r.returncode == 0 and 'double(x) == x' in r.stdout and 'confirmed' not in r.stdout
     r = bendml('verdict', str(file))
     assert r.returncode == 1 and r.stdout.splitlines()[-1].startswith('SOME PROOFS FAIL')
+    for broken, words in (('def f(:', 'SyntaxError'), ('1/0', 'ZeroDivisionError'), ('import no_such_module', 'ModuleNotFoundError')):
+        file.write_text(broken + '\n')
+        r = bendml('laws', str(file))
+        assert r.returncode == 1 and words in r.stdout and r.stdout.splitlines()[-1].startswith('SOME PROOFS FAIL') and not r.stderr
+    assert 'no such file' in bendml('laws', str(tmp_path/'not_there.py')).stdout
     file.write_text('from bendml.laws import pure\n@pure\ndef f(x: float) -> int: return 1\n')
     r = bendml('laws', str(file))
     assert r.returncode == 1 and 'floats round' in r.stdout and r.stdout.splitlines()[-1].startswith('SOME PROOFS FAIL')

@@ -81,7 +81,7 @@ def f(x: Nat) -> Nat:
 @pure
 def f(x: Nat) -> bool: return True if f(x) else False  # <-
 '''),
-    'a measure that goes below zero': ('n = (- 1)', '''
+    'a measure that goes below zero': ('n = -1', '''
 @pure(measure='n')
 def f(n: int) -> int:
     if n == 0: return 0

@@ -32,11 +32,14 @@ def load(path: str) -> object:
     "Import a file with laws."
     file = Path(path).resolve()
     if not file.is_file(): raise LawError(path, 'no such file', 'a Python file with laws', 'nothing')
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
+    name = file.stem
+    while name in sys.modules: name += '_'
+    spec = importlib.util.spec_from_file_location(name, file)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.parent))
-    sys.modules[file.stem] = module
     try: spec.loader.exec_module(module)
+    except LawError: raise
+    except Exception as e: raise LawError(path, 'the file cannot be imported', 'Python that runs', f'{type(e).__name__}: {e}') from e
     finally: sys.path.remove(str(file.parent))
     return module
 

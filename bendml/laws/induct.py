@@ -255,7 +255,7 @@ def _obligation(law: Law, step: Step, number: int) -> Obligation:
     known += definitions([goal, *(t for _, t in known), *ask], opaque)
     values = [*ask, *(v for v in free(goal, *(t for _, t in known)) if constructors(v.sort))]
     known += [('how it is made', exhausted(v)) for v in values if constructors(v.sort)]
-    label = step.label + (f', step {number + 1}' if len(links) > 1 else '')
+    label = ', '.join(filter(None, (step.label, f'step {number + 1}' if len(links) > 1 else '')))
     return Obligation(label, script(known, goal, f'{law.__module__}.{law.__name__}' + (f', case {label}' if label else '')))
 
 def obligations(law: Law) -> tuple[Obligation, ...]:

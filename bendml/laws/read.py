@@ -35,7 +35,8 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     where = f'{fn.__module__}.{fn.__qualname__}'
     try: lines, start = inspect.getsourcelines(fn)
     except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
-    file = Path(inspect.getsourcefile(fn) or '?').name
+    file = fn.__code__.co_filename
+    file = 'cell' if file.startswith('<') or 'ipykernel' in file else Path(file).name
     indented = lines[0][:1].isspace()
     outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
     modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]

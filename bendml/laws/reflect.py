@@ -216,7 +216,7 @@ def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]
         if text in checks: continue
         answer, = discharge(text, ('z3',), model=True)
         if answer.result != 'unsat':
-            at = ', '.join(f'{n[1:]} = {v}' for n, v in sorted(answer.model.items()) if n.startswith('?'))
+            at = ', '.join(f'{n[1:]} = {v}'.replace('(- ', '-').replace(')', '') for n, v in sorted(answer.model.items()) if v.strip('(- )').isdigit())
             raise reader.refuse(node, problem, expected, f'not so for {at}' if at else f'no proof of it ({answer.result})', hint)
         checks[text] = Check(f'{where}: {expected}', text)
     return tuple(checks.values())

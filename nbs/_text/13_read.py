@@ -44,7 +44,8 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     where = f'{fn.__module__}.{fn.__qualname__}'
     try: lines, start = inspect.getsourcelines(fn)
     except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
-    file = Path(inspect.getsourcefile(fn) or '?').name
+    file = fn.__code__.co_filename
+    file = 'cell' if file.startswith('<') or 'ipykernel' in file else Path(file).name
     indented = lines[0][:1].isspace()
     outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
     modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
@@ -57,6 +58,15 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     ast.increment_lineno(nodes[0], start - 1 - len(outer.splitlines()))
     return nodes[0], file
 
+
+# %%
+def twice(f): return lambda x: f(x) + f(x)
+
+@twice
+def plus_one(x: int) -> int: return x + 1
+
+try: read_source(plus_one)
+except LawError as e: print(e)
 
 # %% [markdown]
 # A name means what Python would find under it: in the enclosing functions, then among the globals, then the builtins.
@@ -317,6 +327,21 @@ class Arithmetic(Expressions):
 
 
 # %% [markdown]
+# This is how `x // y` is read. The solvers' `div` is used with a positive divisor only; and the reader notes down that
+# somebody has to prove that `y` is not zero, given what holds on the way there.
+
+# %%
+from bendml.laws.terms import Script
+
+def quotient(x: int, y: int): return x // y if x > y else x
+
+node, file = read_source(quotient)
+reader = Arithmetic(quotient, node, file)
+t = reader.expr(node.body[0].value, State({'x': Var('x', INT), 'y': Var('y', INT)}))
+print(Script().term(t), *(f'given {Script().term(conds[0])}: {Script().term(claim)}' for _, conds, claim in reader.nonzero), sep='\n')
+
+
+# %% [markdown]
 # A call is of a constructor, of a function that is pure or abstract, or of `Fraction`, `select` or `store`. The types of a function that works for all types follow from its arguments, or from what is wanted.
 
 # %%
@@ -379,3 +404,9 @@ class Calls(Arithmetic):
             if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
             return literal(Fraction(a.op, b[0].op))
         return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+
+# %% [markdown]
+# ## What this does not show
+#
+# Expressions are half of a function; the other half, paths and cases, is on the [next page](14_reflect.ipynb). That Python's
+# integers are those of the solvers, and `Fraction` their real numbers, is taken for granted; a test compares them on values.

@@ -271,7 +271,7 @@ def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]
         if text in checks: continue
         answer, = discharge(text, ('z3',), model=True)
         if answer.result != 'unsat':
-            at = ', '.join(f'{n[1:]} = {v}' for n, v in sorted(answer.model.items()) if n.startswith('?'))
+            at = ', '.join(f'{n[1:]} = {v}'.replace('(- ', '-').replace(')', '') for n, v in sorted(answer.model.items()) if v.strip('(- )').isdigit())
             raise reader.refuse(node, problem, expected, f'not so for {at}' if at else f'no proof of it ({answer.result})', hint)
         checks[text] = Check(f'{where}: {expected}', text)
     return tuple(checks.values())
@@ -322,6 +322,9 @@ def abstract(thing: Callable | type) -> Callable | type:
     return thing
 
 
+# %% [markdown]
+# ## What comes out
+
 # %%
 from bendml.laws.datatypes import datatype
 from typing import Self
@@ -333,11 +336,86 @@ class Nat:
 Z, S = Nat.Z, Nat.S
 
 @pure
-def add(x: Nat, y: Nat) -> Nat:
-    match x:
-        case Z(): return y
-        case S(m): return S(add(m, y))
+def sub(x: Nat, y: Nat) -> Nat:
+    match x, y:
+        case Z(), _: return Z()
+        case S(_), Z(): return x
+        case S(m), S(k): return sub(m, k)
 
 
 # %%
-print(script(definitions([function_of(add)(Var('x', Sort(Nat)), Var('y', Sort(Nat)))]), literal(True)))
+from bendml.laws.terms import Script
+for e in equations(function_of(sub), ()): print(Script().term(e))
+
+# %% [markdown]
+# Three cases, three equations. The function itself is as it was:
+
+# %%
+sub(S(S(Z())), S(Z()))
+
+
+# %% [markdown]
+# ## What is refused
+#
+# A case that was forgotten:
+
+# %%
+def refused(make):
+    try: make()
+    except LawError as e: print(e)
+
+@refused
+def missing():
+    @pure
+    def f(x: Nat, y: Nat) -> Nat:
+        match x, y:
+            case Z(), _: return y
+            case S(m), S(k): return m
+
+
+# %% [markdown]
+# A recursion that may go on for ever:
+
+# %%
+@refused
+def endless():
+    @pure
+    def f(x: Nat) -> Nat: return f(S(x))
+
+
+# %% [markdown]
+# With a measure, the question is whether a number shrinks and stays above zero. A solver answers it, and tells where not:
+
+# %%
+@refused
+def below_zero():
+    @pure(measure='n')
+    def f(n: int) -> int: return 0 if n == 0 else f(n - 1)
+
+
+# %% [markdown]
+# A divisor:
+
+# %%
+@refused
+def divided():
+    @pure
+    def f(x: int, y: int) -> int: return x // y if x > y else 0
+
+
+# %% [markdown]
+# And everything that is no equation:
+
+# %%
+@refused
+def loop():
+    @pure
+    def f(n: int) -> int:
+        for i in range(n): n = n + i
+        return n
+
+# %% [markdown]
+# ## What this does not show
+#
+# That the equations are right; the [guards](91_guards.ipynb) compare them with the code. And nothing is said about how
+# long a function takes, or how much memory it needs.

@@ -324,7 +324,7 @@ def _obligation(law: Law, step: Step, number: int) -> Obligation:
     known += definitions([goal, *(t for _, t in known), *ask], opaque)
     values = [*ask, *(v for v in free(goal, *(t for _, t in known)) if constructors(v.sort))]
     known += [('how it is made', exhausted(v)) for v in values if constructors(v.sort)]
-    label = step.label + (f', step {number + 1}' if len(links) > 1 else '')
+    label = ', '.join(filter(None, (step.label, f'step {number + 1}' if len(links) > 1 else '')))
     return Obligation(label, script(known, goal, f'{law.__module__}.{law.__name__}' + (f', case {label}' if label else '')))
 
 def obligations(law: Law) -> tuple[Obligation, ...]:
@@ -346,3 +346,39 @@ def functions(law: Law) -> list[Function]:
             seen[f] = None
             todo += [g for u in f.uses.values() if (g := function_of(u))]
     return list(seen)
+
+
+# %% [markdown]
+# This is an obligation as the solvers see it: the second domino of `add_zero`.
+
+# %%
+from bendml.laws.datatypes import datatype
+from bendml.laws.reflect import pure
+from typing import Self
+
+@datatype
+class Nat:
+    class Z: pass
+    class S: pred: Self
+Z, S = Nat.Z, Nat.S
+
+@pure
+def add(x: Nat, y: Nat) -> Nat:
+    match x:
+        case Z(): return y
+        case S(m): return S(add(m, y))
+
+def add_zero(x: Nat): return add(x, Z()) == x
+
+first, second = obligations(Law(add_zero, induct='x'))
+print(second.text)
+
+# %% [markdown]
+# Read it from below. The goal is denied for a number `S(?x.pred)`. Above it are the two equations of `add`, and above them
+# the hypothesis, for `?x.pred`. By the second equation and the hypothesis the two sides are the same, so the denial is
+# impossible, and a solver says `unsat`.
+#
+# ## What this does not show
+#
+# Whether a proof exists that these steps do not find: then a law stays `open`, and needs a lemma. There is no induction
+# over two things at once, and none over a structure that is spread over several datatypes.
