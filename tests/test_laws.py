@@ -79,7 +79,7 @@ def test_all_laws_are_confirmed():
     laws = [l for l in find() if l.__module__ in ('bendml.nat', 'bendml.lists')]
     assert len(laws) == 35
     assert {l.__name__: prove(l).verdict for l in laws} == {l.__name__: 'confirmed' for l in laws}
-    assert time.perf_counter() - start < 20    # 10 s is the target on a machine that does nothing else
+    assert time.perf_counter() - start < 60    # 2 s on two idle cores; the machine may be busy
 
 
 def strategy(s: Sort):
@@ -445,6 +445,17 @@ def test_division_in_a_law_is_checked():
     assert prove(guarded).verdict == 'confirmed' and any('divisor' in o.label for o in prove(guarded).obligations)
 
 
+@pytest.mark.parametrize('options, words', [
+    (dict(cite=[nat.add_comm.at(q='x')]), 'parameters of add_comm'), (dict(cite=[nat.add_comm.at(x='1')]), 'wrong sort'), (dict(cite=[nat.add_comm.at(x='x +')]), 'not an expression'),
+    (dict(split=['nobody(x)']), 'nothing of that name'), (dict(induct='x', ih='add(x'), 'not an expression'), (dict(induct='x', strong=True), 'wrong sort')], ids=str)
+def test_hints_that_make_no_sense(options, words):
+    @law(**options)
+    def l(x: Nat, y: Nat): return add(x, y) == add(y, x)
+    with pytest.raises(LawError, match='(?s)test_laws.py:.* in l.*'): prove(l)
+    with pytest.raises(LawError) as e: obligations(l)
+    assert words in str(e.value)
+
+
 # --- theorems are made by the kernel alone
 
 def test_a_theorem_cannot_be_made():
@@ -590,6 +601,10 @@ def double_add(x: Nat, y: Nat):
         file.write_text(broken + '\n')
         r = bendml('laws', str(file))
         assert r.returncode == 1 and words in r.stdout and r.stdout.splitlines()[-1].startswith('SOME PROOFS FAIL') and not r.stderr
+    file.write_text('from bendml.laws import law\nfrom bendml.nat import Nat\n@law(split=["nobody(x)"])\ndef l(x: Nat): return x == x\n')
+    for command in ('laws', 'verdict'):
+        r = bendml(command, str(file))
+        assert r.returncode == 1 and 'nobody' in r.stdout and r.stdout.splitlines()[-1].startswith('SOME PROOFS FAIL') and not r.stderr
     assert 'no such file' in bendml('laws', str(tmp_path/'not_there.py')).stdout
     file.write_text('from bendml.laws import pure\n@pure\ndef f(x: float) -> int: return 1\n')
     r = bendml('laws', str(file))

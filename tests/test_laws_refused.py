@@ -98,6 +98,14 @@ def f(n: int) -> int:
 def f(n: int) -> int:
     return f(n - 1) + 1 if n > 0 else 0  # <-
 '''),
+    'a measure that is no expression': ('not an expression', '''
+@pure(measure='n -')
+def f(n: int) -> int: return 0 if n <= 0 else f(n - 1)  # <-
+'''),
+    'a measure that is no number': ('wrong sort', '''
+@pure(measure='n < 0')
+def f(n: int) -> int: return 0 if n <= 0 else f(n - 1)  # <-
+'''),
     'recursion at another type': ('recursion at another type', '''
 @pure
 def f(xs: List[A]) -> Nat:

@@ -134,10 +134,13 @@ def finish(rows: list[Row]) -> None:
 @click.option('--table', is_flag=True, help='The table of claims, in Markdown.')
 def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bool, smt: Path | None, table: bool):
     "Prove laws: those in files, or those of bendml with a word in their names."
-    try: laws = find(patterns)
+    try: _laws(patterns, statements, as_json, kill, smt, table)
     except LawError as e:
-        click.echo(f'{e}\nSOME PROOFS FAIL: a file was refused')
+        click.echo(f'{e}\nSOME PROOFS FAIL: something was refused')
         sys.exit(1)
+
+def _laws(patterns, statements, as_json, kill, smt, table) -> None:
+    laws = find(patterns)
     if statements:
         for l in laws: click.echo(f'{l.__module__}.{l.__name__}\n{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
         click.echo(f'{len(laws)} laws')

@@ -111,11 +111,9 @@ def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, .
 
 def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) -> Term:
     "A term as text, in the names of a law; any field of any value may be asked for."
-    try: node = ast.parse(text.strip(), mode='eval').body
-    except SyntaxError: raise reader.refuse(reader.node, 'not an expression', 'Python', text) from None
     reader = Reader(reader.fn, reader.node, reader.file)
     reader.any_field = True
-    return reader.expr(node, State(names), want)
+    return reader.expr(reader.parse(text), State(names), want)
 
 def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = (), types: dict = {}) -> Term:
     "The law at some types, for all values of some of its parameters, with given terms for the others."

@@ -159,6 +159,11 @@ class Expressions:
         line = getattr(node, 'lineno', self.node.lineno)
         return kind(f'{self.file}:{line} in {self.fn.__name__}', problem, expected, observed, hint)
 
+    def parse(self, text: str) -> ast.expr:
+        "An expression that was given as text."
+        try: return ast.increment_lineno(ast.parse(text.strip(), mode='eval').body, self.node.lineno - 1)
+        except SyntaxError: raise self.refuse(self.node, 'not an expression', 'Python', text) from None
+
     def expr(self, node: ast.expr, at: State, want: Sort | None = None) -> Term:
         "An expression as a term, of the sort that is wanted."
         read = getattr(self, type(node).__name__, None)

@@ -288,7 +288,7 @@ def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, meas
     own.cases = tuple(reader.body(node.body, start))
     shrink = []
     if measure is not None:
-        own.measured, own.measure = measure, (m := reader.expr(ast.parse(measure, mode='eval').body, start, INT))
+        own.measured, own.measure = measure, (m := reader.expr(reader.parse(measure), start, INT))
         for call, at, args in reader.calls:
             shrink.append((call, at.conds, conj(less(literal(0), m, '<='), less(substitute(m, dict(zip(params, args))), m))))
     elif not shrinks([(args, at.args) for _, at, args in reader.calls]):
