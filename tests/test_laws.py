@@ -620,3 +620,9 @@ def test_the_command_verdict():
 def test_importing_laws_loads_no_solver():
     code = "import sys, bendml.lists; print([m for m in ('z3', 'cvc5', 'numpy', 'numba', 'click') if m in sys.modules])"
     assert subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout.strip() == '[]'
+
+
+def test_python_that_leaves_out_asserts_proves_nothing():
+    run = lambda name: subprocess.run([sys.executable, '-O', '-c', f'from bendml import nat; from bendml.laws import prove; print(prove(nat.{name}).verdict)'], capture_output=True, text=True)
+    assert run('add_zero').stdout == 'confirmed\n'
+    assert 'python -O leaves out what a law assumes' in run('le_trans').stderr

@@ -209,6 +209,7 @@ def ask(o: Obligation, solvers: tuple[str, ...] = SOLVERS, seed: int = 0) -> Obl
 def prove(law: Law) -> Theorem:
     "Find out about a law, and about the laws it cites: run it, and ask both solvers."
     if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
+    if law.hyps and not __debug__: raise LawError(f'{law.where} in {law.__name__}', 'asserts do not run', 'Python', 'Python with -O', 'python -O leaves out what a law assumes')
     stale, kept = changed(law), _THEOREMS.get(law)
     cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c) for c in law.cite))
     if kept and kept.cites == cites and not stale and kept.verdict != 'stale': return kept
