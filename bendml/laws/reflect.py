@@ -169,11 +169,10 @@ def unfolds(f: object) -> bool:
 
 def equations(f: Function, types: tuple[Sort, ...]) -> list[Term]:
     "The equations of a function at given types."
-    out, at = [], dict(zip(f.types, types))
+    out, there = [], lambda t: at_types(t, dict(zip(f.types, types)))
     for args, conds, value in f.cases:
-        call = f(*args)
-        formula = forall(free(*args), implies(conds, equal(call, value)), ((call,),))
-        out.append(at_types(formula, at))
+        call = f(*map(there, args), types=types)
+        out.append(forall(free(call), implies(tuple(map(there, conds)), equal(call, there(value))), ((call,),)))
     return out
 
 def symbols(*terms: Term) -> dict[Symbol, None]:

@@ -103,12 +103,9 @@ def free(*terms: Term) -> tuple[Var, ...]:
     return tuple(seen)
 
 def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
-    "The term with other terms in the place of its free variables."
+    "The term, which has no quantifier, with other terms in the place of its variables."
     if isinstance(t, Var): return by.get(t, t)
-    if isinstance(t, App): return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
-    by = {v: e for v, e in by.items() if v not in t.vars}
-    if {v.name for e in by.values() for v in free(e)} & {v.name for v in t.vars}: raise ValueError('a variable would be captured')
-    return Forall(t.vars, substitute(t.body, by), tuple(tuple(substitute(p, by) for p in g) for g in t.triggers))
+    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
 
 # %% ../../nbs/10_terms.ipynb #50cb1bd1
 def at_sort(s: Sort, types: Mapping[object, Sort]) -> Sort:
@@ -120,9 +117,6 @@ def at_types(t: Term, types: Mapping[object, Sort]) -> Term:
     "The term with sorts in the place of type variables, everywhere."
     if not types: return t
     if isinstance(t, Var): return Var(t.name, at_sort(t.sort, types))
-    if isinstance(t, Forall):
-        return Forall(tuple(at_types(v, types) for v in t.vars), at_types(t.body, types),
-                      tuple(tuple(at_types(p, types) for p in g) for g in t.triggers))
     op = Symbol(t.op.owner, tuple(at_sort(s, types) for s in t.op.types), t.op.part) if isinstance(t.op, Symbol) else t.op
     return App(op, tuple(at_types(a, types) for a in t.args), at_sort(t.sort, types))
 

@@ -119,9 +119,8 @@ def forall(vars: tuple[Var, ...], body: Term, triggers: tuple = ()) -> Term:
 
 
 # %% [markdown]
-# Walking over a term, and putting terms in the place of variables. A bound variable could catch a free one of the same
-# name; therefore every formula that we put under a quantifier gets bound variables whose names end in `!`, which no free
-# variable's name does, and substitution refuses to go under a quantifier that binds one of the names it brings.
+# Walking over a term, and putting terms in the place of variables. A `Forall` is only ever put around a finished formula, and
+# nothing is substituted under one; so no bound variable can catch a free one of the same name.
 
 # %%
 #| export
@@ -144,12 +143,9 @@ def free(*terms: Term) -> tuple[Var, ...]:
     return tuple(seen)
 
 def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
-    "The term with other terms in the place of its free variables."
+    "The term, which has no quantifier, with other terms in the place of its variables."
     if isinstance(t, Var): return by.get(t, t)
-    if isinstance(t, App): return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
-    by = {v: e for v, e in by.items() if v not in t.vars}
-    if {v.name for e in by.values() for v in free(e)} & {v.name for v in t.vars}: raise ValueError('a variable would be captured')
-    return Forall(t.vars, substitute(t.body, by), tuple(tuple(substitute(p, by) for p in g) for g in t.triggers))
+    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
 
 
 # %% [markdown]
@@ -166,9 +162,6 @@ def at_types(t: Term, types: Mapping[object, Sort]) -> Term:
     "The term with sorts in the place of type variables, everywhere."
     if not types: return t
     if isinstance(t, Var): return Var(t.name, at_sort(t.sort, types))
-    if isinstance(t, Forall):
-        return Forall(tuple(at_types(v, types) for v in t.vars), at_types(t.body, types),
-                      tuple(tuple(at_types(p, types) for p in g) for g in t.triggers))
     op = Symbol(t.op.owner, tuple(at_sort(s, types) for s in t.op.types), t.op.part) if isinstance(t.op, Symbol) else t.op
     return App(op, tuple(at_types(a, types) for a in t.args), at_sort(t.sort, types))
 
