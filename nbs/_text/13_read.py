@@ -215,7 +215,7 @@ class Expressions:
         read = getattr(self, type(node).__name__, None)
         if read is None: raise self.refuse(node, 'not understood', 'numbers, names, calls, arithmetic, comparisons, and / or / not, if-else', f'{type(node).__name__}: {ast.unparse(node):.60}')
         t = read(node, at, want)
-        if want is not None and t.sort != want: raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', str(want), str(t.sort))
+        if want is not None and t.sort != want: raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', str(want), str(t.sort), f'this place asks for {want}: change the expression, or the annotation that asks for it')
         return t
 
     def Constant(self, node, at, want):
@@ -285,7 +285,7 @@ class Arithmetic(Expressions):
 
     def number(self, node, at) -> Term:
         t = self.expr(node, at)
-        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort))
+        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort), 'only numbers are calculated with and compared by size')
         return t
 
     def UnaryOp(self, node, at, want):
@@ -385,7 +385,7 @@ class Calls(Arithmetic):
                 except Unclear:
                     if i == waiting[-1]: raise
                     continue
-                if not matches(sorts[i], done[i].sort, types): raise self.refuse(node.args[i], f'wrong sort of {ast.unparse(node.args[i]):.60}', str(at_sort(sorts[i], types)), str(done[i].sort))
+                if not matches(sorts[i], done[i].sort, types): raise self.refuse(node.args[i], f'wrong sort of {ast.unparse(node.args[i]):.60}', str(at_sort(sorts[i], types)), str(done[i].sort), 'look at the annotations of what is called')
                 waiting.remove(i)
                 break
         if missing := [t.__name__ for t in variables if t not in types]:
