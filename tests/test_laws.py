@@ -574,6 +574,7 @@ def test_the_command_laws(tmp_path):
     assert r.returncode == 1 and r.stdout.splitlines()[-1] == 'SOME PROOFS FAIL: no laws found'
 
 
+@pytest.mark.slow
 def test_the_command_laws_on_a_file(tmp_path):
     import json
     file = tmp_path/'mine.py'

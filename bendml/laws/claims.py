@@ -28,6 +28,7 @@ def law_modules() -> list[str]:
     files = {n: Path(bendml.__path__[0], *n.split('.')[1:]).with_suffix('.py') for n in names}
     return [n for n, f in files.items() if re.search(r'^@(law|axiom)\b', f.read_text(), re.M)]
 
+# %% ../../nbs/92_claims.ipynb #9102093b
 def load(path: str) -> object:
     "Import a file with laws."
     file = Path(path).resolve()
@@ -43,10 +44,12 @@ def load(path: str) -> object:
     finally: sys.path.remove(str(file.parent))
     return module
 
+# %% ../../nbs/92_claims.ipynb #77ca0122
 def laws_of(module: object) -> list[Law]:
     "The laws that a module states, in order."
     return [v for v in vars(module).values() if isinstance(v, Law) and v.__module__ == module.__name__]
 
+# %% ../../nbs/92_claims.ipynb #0831919b
 def find(patterns: Iterable[str] = ()) -> list[Law]:
     "The laws in files (`*.py`), and those of bendml whose name, or module and name, matches a pattern; without any, all of bendml's."
     files, words = [p for p in patterns if p.endswith('.py')], [p for p in patterns if not p.endswith('.py')]
@@ -71,6 +74,7 @@ class Row(NamedTuple):
     mutants: int
     covers_not: str
 
+# %% ../../nbs/92_claims.ipynb #f49344d6
 def covers_not(t: Theorem) -> str:
     "What a law says nothing about."
     law, out = t.law, []
@@ -81,6 +85,7 @@ def covers_not(t: Theorem) -> str:
     if named := [f.__name__ for f in functions(law) if not f.cases]: out.append(f"what {', '.join(named)} are" + (f" beyond {', '.join(a.__name__ for a in t.axioms)}" if t.axioms else ''))
     return '; '.join(out)
 
+# %% ../../nbs/92_claims.ipynb #290436e4
 def row(law: Law, kill: bool = True) -> Row:
     "Prove a law, break what it speaks of, and say what came out."
     t = prove(law)
@@ -92,6 +97,7 @@ def row(law: Law, kill: bool = True) -> Row:
 # %% ../../nbs/92_claims.ipynb #31684ab4
 def _cell(text: str) -> str: return ' '.join(text.split()).replace('|', '\\|')
 
+# %% ../../nbs/92_claims.ipynb #8c35f8b9
 def claims(rows: list[Row]) -> str:
     "The table of claims, in Markdown."
     out = ['| law | it says | in symbols | verdict | z3 | cvc5 | ms | mutants noticed | it does not cover |', '|---|---|---|---|---|---|---|---|---|']
@@ -102,6 +108,7 @@ def claims(rows: list[Row]) -> str:
             out.append(f"| {r.name} | {_cell(r.words)} | `{_cell(r.symbols)}` | {r.verdict} | {by} | {r.ms} | {r.killed} of {r.mutants} | {_cell(r.covers_not)} |")
     return '\n'.join(out)
 
+# %% ../../nbs/92_claims.ipynb #48503d1b
 def summary(rows: list[Row]) -> str:
     "One line about all of them."
     count = lambda *v: sum(r.verdict in v for r in rows)
@@ -118,6 +125,7 @@ def write_smt(laws: list[Law], folder: Path) -> int:
     for name, text in texts.items(): (folder/name).write_text(text.replace('(set-logic ALL)', '(set-info :status unsat)\n(set-logic ALL)'))
     return len(texts)
 
+# %% ../../nbs/92_claims.ipynb #87edab7e
 def finish(rows: list[Row]) -> None:
     "The last line, and the exit code."
     bad = [r for r in rows if r.verdict not in ('proved', 'confirmed', 'assumed')]
@@ -125,6 +133,7 @@ def finish(rows: list[Row]) -> None:
     click.echo(f'ALL PROOFS CHECK: {count}' if rows and not bad else f'SOME PROOFS FAIL: {len(bad)} of {count}' if rows else 'SOME PROOFS FAIL: no laws found')
     if bad or not rows: sys.exit(1)
 
+# %% ../../nbs/92_claims.ipynb #73746166
 @click.command()
 @click.argument('patterns', nargs=-1)
 @click.option('--statements', is_flag=True, help='Only what the laws say, without proving them.')
@@ -139,6 +148,7 @@ def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bo
         click.echo(f'{e}\nSOME PROOFS FAIL: something was refused')
         sys.exit(1)
 
+# %% ../../nbs/92_claims.ipynb #bea86fe3
 def _laws(patterns, statements, as_json, kill, smt, table) -> None:
     laws = find(patterns)
     if statements:

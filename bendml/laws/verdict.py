@@ -19,6 +19,7 @@ from .prove import ask, prove
 # %% ../../nbs/93_verdict.ipynb #cd1496ec
 SEEDS = {'z3': (1, 2, 3), 'cvc5': (0, 1)}
 
+# %% ../../nbs/93_verdict.ipynb #74a17bfd
 def recheck(law: Law) -> list[str]:
     "What is wrong with a law; nothing, if every solver proves every obligation under every seed."
     try: t = prove(law)
@@ -29,6 +30,7 @@ def recheck(law: Law) -> list[str]:
     if found := contradiction(law): wrong.append(f'what it rests on is contradictory ({found.solver})')
     return wrong
 
+# %% ../../nbs/93_verdict.ipynb #ffc55edb
 def verdict(patterns: tuple[str, ...]) -> int:
     "Check laws again and print what came out; 0 if all is well."
     try: laws = find(patterns)

@@ -33,12 +33,18 @@ def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
     return (all(getattr(a, p) == getattr(b, p) for p in parts.split()) and len(a.co_consts) == len(b.co_consts)
             and all(map(same, a.co_consts, b.co_consts)))
 
+
+# %%
+#| export
 def _gives(source: str, fn: types.FunctionType) -> bool:
     "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
     code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
     inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
     return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
 
+
+# %%
+#| export
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     "The function's syntax tree with the lines of its file, and the file's name; `LawError` if it is not what runs."
     where = f'{fn.__module__}.{fn.__qualname__}'
@@ -76,6 +82,9 @@ except LawError as e: print(e)
 #| export
 _NOTHING = object()
 
+
+# %%
+#| export
 def look_up(fn: types.FunctionType, dotted: str) -> object:
     "What a name, perhaps with dots, means inside a function now."
     first, *more = dotted.split('.')
@@ -99,6 +108,9 @@ class Case(NamedTuple):
     conds: tuple[Term, ...]
     value: Term
 
+
+# %%
+#| export
 class Fixed:
     "Something that does not change once it is `fixed`."
     fixed = False
@@ -106,6 +118,9 @@ class Fixed:
         if self.fixed: raise AttributeError(f'a {type(self).__name__} does not change')
         super().__setattr__(name, value)
 
+
+# %%
+#| export
 @dataclass(eq=False)
 class Function(Fixed):
     "The logical side of a Python function."
@@ -130,6 +145,9 @@ class Function(Fixed):
 
     def recursive(self) -> bool: return any(u is self.fn for u in self.uses.values())
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class Check:
     "Something that a function needs to be accepted: a divisor that is not zero, a measure that shrinks."
@@ -140,6 +158,9 @@ def type_vars(s: Sort) -> list[TypeVar]:
     "The type variables in a sort."
     return [s.head] if isinstance(s.head, TypeVar) else [t for a in s.args for t in type_vars(a)]
 
+
+# %%
+#| export
 def function_of(thing: object) -> Function | None:
     "The logical side of a function that is pure or abstract; None for anything else, a wrapper around one included."
     found = getattr(thing, '__reflected__', None) if isinstance(thing, types.FunctionType) else None
@@ -186,6 +207,9 @@ class State:
 class Unclear(LawError):
     "The sort of an expression does not follow from the expression alone."
 
+
+# %%
+#| export
 def matches(pattern: Sort, s: Sort, types: dict) -> bool:
     "Whether a sort is an instance of a pattern; the type variables found are added to `types`."
     if isinstance(pattern.head, TypeVar): return types.setdefault(pattern.head, s) == s
@@ -223,6 +247,14 @@ class Expressions:
         hint = 'write Fraction(1, 2): floats round' if isinstance(node.value, float) else ''
         raise self.refuse(node, 'not understood', 'True, False or a whole number', f'{type(node.value).__name__} {node.value!r:.40}', hint)
 
+
+# %% [markdown]
+# A name is a local value, or a number, a function or a constructor that Python finds under it.
+
+# %%
+#| export
+class Naming(Expressions):
+    "Reads names and fields."
     def Name(self, node, at, want):
         return at.names[node.id] if node.id in at.names else self.constant(node)
 
@@ -275,7 +307,10 @@ def _floor(op: str, a: Term, b: Term) -> Term:
     if op == 'mod': down = _arith('-', down)
     return up if isinstance(b.op if isinstance(b, App) else None, int) and b.op > 0 else ite(less(literal(0), b), up, down)
 
-class Arithmetic(Expressions):
+
+# %%
+#| export
+class Arithmetic(Naming):
     "Reads operators."
     def pair(self, a, at_a, b, at_b, want=None) -> tuple[Term, Term]:
         "Two expressions of one sort, which either of them may tell."
@@ -303,6 +338,14 @@ class Arithmetic(Expressions):
         if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, literal(0 if b.sort == INT else Fraction(0))))))
         return _arith('/', a, b) if op == '/' else _floor(op, a, b)
 
+
+# %% [markdown]
+# What stands to the right of an `and` is only reached if the left holds; so it may be relied on there.
+
+# %%
+#| export
+class Logic(Arithmetic):
+    "Reads and, or, comparisons, and if-else."
     def BoolOp(self, node, at, want):
         parts, both = [], isinstance(node.op, ast.And)
         for v in node.values:
@@ -341,7 +384,7 @@ from bendml.laws.terms import Script
 def quotient(x: int, y: int): return x // y if x > y else x
 
 node, file = read_source(quotient)
-reader = Arithmetic(quotient, node, file)
+reader = Logic(quotient, node, file)
 t = reader.expr(node.body[0].value, State({'x': Var('x', INT), 'y': Var('y', INT)}))
 print(Script().term(t), *(f'given {Script().term(conds[0])}: {Script().term(claim)}' for _, conds, claim in reader.nonzero), sep='\n')
 
@@ -351,7 +394,29 @@ print(Script().term(t), *(f'given {Script().term(conds[0])}: {Script().term(clai
 
 # %%
 #| export
-class Calls(Arithmetic):
+class Operations(Logic):
+    "Reads calls that mean an operation of the logic."
+    def known(self, node, found, at):
+        count = {Fraction: (1, 2), select: (2,), store: (3,)}[found]
+        if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
+        if found is Fraction: return self.fraction(node, at)
+        a = self.expr(node.args[0], at)
+        if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
+        i = self.expr(node.args[1], at, INT)
+        if found is select: return App('select', (a, i), a.sort.args[1])
+        return App('store', (a, i, self.expr(node.args[2], at, a.sort.args[1])), a.sort)
+
+    def fraction(self, node, at):
+        a, *b = (self.expr(n, at, INT) for n in node.args)
+        if b:
+            if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
+            return literal(Fraction(a.op, b[0].op))
+        return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+
+
+# %%
+#| export
+class Calls(Operations):
     "Reads calls."
     def Call(self, node, at, want):
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
@@ -391,24 +456,6 @@ class Calls(Arithmetic):
         if missing := [t.__name__ for t in variables if t not in types]:
             raise self.refuse(node, f'the sort of {ast.unparse(node):.60} is not clear', 'a place that tells it', f'any {", ".join(missing)}', 'compare it with, or put it into, something whose sort is known', Unclear)
         return tuple(done[i] for i in range(len(sorts))), {t: types[t] for t in variables}
-
-    def known(self, node, found, at):
-        "Calls that mean an operation of the logic."
-        count = {Fraction: (1, 2), select: (2,), store: (3,)}[found]
-        if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
-        if found is Fraction: return self.fraction(node, at)
-        a = self.expr(node.args[0], at)
-        if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
-        i = self.expr(node.args[1], at, INT)
-        if found is select: return App('select', (a, i), a.sort.args[1])
-        return App('store', (a, i, self.expr(node.args[2], at, a.sort.args[1])), a.sort)
-
-    def fraction(self, node, at):
-        a, *b = (self.expr(n, at, INT) for n in node.args)
-        if b:
-            if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
-            return literal(Fraction(a.op, b[0].op))
-        return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
 
 # %% [markdown]
 # ## What this does not show

@@ -34,6 +34,9 @@ from bendml.laws.prove import ask, prove
 #| export
 SEEDS = {'z3': (1, 2, 3), 'cvc5': (0, 1)}
 
+
+# %%
+#| export
 def recheck(law: Law) -> list[str]:
     "What is wrong with a law; nothing, if every solver proves every obligation under every seed."
     try: t = prove(law)
@@ -44,6 +47,9 @@ def recheck(law: Law) -> list[str]:
     if found := contradiction(law): wrong.append(f'what it rests on is contradictory ({found.solver})')
     return wrong
 
+
+# %%
+#| export
 def verdict(patterns: tuple[str, ...]) -> int:
     "Check laws again and print what came out; 0 if all is well."
     try: laws = find(patterns)
