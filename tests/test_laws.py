@@ -467,6 +467,11 @@ def test_a_theorem_cannot_be_made():
     with pytest.raises(LawError): prove(lambda x: True)
 
 
+def test_there_is_no_way_around_axioms():
+    def untrue(x: Nat): return le(x, nat.nat(100))
+    with pytest.raises(LawError, match='make it a law, and prove it'): Law(untrue, assumed=True)
+
+
 # --- solvers that fail
 
 @law(induct='x')

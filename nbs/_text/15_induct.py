@@ -71,6 +71,8 @@ class Law(Fixed):
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
+        if self.assumed and all(s.owner.cases for s in symbols(self.claim, *self.hyps)):
+            raise self.reader.refuse(node, 'an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(node.body[-1]), 'make it a law, and prove it')
         self.fixed = True
 
     def __call__(self, *args): return self.fn(*args)
