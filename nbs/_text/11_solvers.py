@@ -37,6 +37,9 @@ class Answer:
     steps: int = 0               # the solver's own count of steps
     model: dict = field(default_factory=dict, hash=False)  # constant -> value, as texts; if asked for and `sat`
 
+
+# %%
+#| export
 SOLVERS = ('z3', 'cvc5')
 LIMIT = {'z3': 500_000, 'cvc5': 50_000_000}   # steps for one text
 WALL = 10.0                                    # seconds for one text
@@ -129,6 +132,9 @@ def serve(solver: str) -> None:
 _NUMBER, _LOCK = count(), threading.Lock()
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
+
+# %%
+#| export
 class _Worker:
     "A solver's process."
     def __init__(self, solver: str):
@@ -157,6 +163,9 @@ class _Worker:
         self.process.wait()
         _WORKERS.pop((self.solver, os.getpid()), None)
 
+
+# %%
+#| export
 @atexit.register
 def _stop_all() -> None:
     for (_, pid), worker in list(_WORKERS.items()):

@@ -31,10 +31,11 @@
 # %%
 #| echo: false
 import ast, inspect, io, tokenize
-from bendml.laws import induct, read, reflect, solvers, terms
+from bendml.laws import datatypes, induct, read, reflect, solvers, terms
 
 HINTS = {'_can_trigger', 'pick_trigger', 'read_terms', '_types_at', '_text', 'Cited', 'at_', 'here', 'seen',   # where to look
-         'matches', 'args', 'pair', 'Unclear', '_sketch'}                                                  # which sort an expression has
+         'matches', 'args', 'pair', 'Unclear', '_sketch',
+         'values', 'tuples', 'random_value', 'to_list', 'List', 'abstract_sort'}                                                  # which sort an expression has
 
 def code_lines(module):
     "The lines of a module with code in them, and its longest function."
@@ -51,7 +52,7 @@ def code_lines(module):
 
 counted = {m.__name__: code_lines(m) for m in (terms, solvers, read, reflect, induct)}
 for name, (n, longest) in counted.items(): print(f'{name:20} {n:4} lines, the longest function has {longest}')
-print(f'{"together":20} {sum(n for n, _ in counted.values()):4} lines')
+print(f'{"together":20} {sum(n for n, _ in counted.values()):4} lines; and the values that functions work on: {code_lines(datatypes)[0]}')
 
 # %% [markdown]
 # ## What kinds of mistake there could be, and what would notice
