@@ -9,9 +9,9 @@ __all__ = ['Bytes', 'Upto', 'Overlap', 'Misaligned', 'Hole', 'Backwards', 'Outsi
 
 # %% ../../nbs/64b_layout.ipynb #e7d927a7
 import math, os
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from .weights import CheckpointError, short
+from .weights import CheckpointError, Stored, Type, short
 from ..laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 
 # %% ../../nbs/64b_layout.ipynb #aa552665
@@ -157,13 +157,15 @@ def one_more(s: List[Place], t: Place, at: int, n: int, align: int, e: int):
 
 def check_layout(
     path: str | os.PathLike,
-    places: Iterable[tuple[str, Place]],  # names and places, in the order in which they begin
-    n: int,                               # bytes of data
+    tensors: Mapping[str, Stored],  # offsets count from the beginning of the data
+    types: Mapping[str, Type],
+    n: int,                         # bytes of data
     align: int = 1,
-) -> int:                                 # how far they reach
+) -> int:                           # how far they reach
     "Check that tensors lie where they may; `CheckpointError` names the first that does not."
     at = 0
-    for name, t in places:
+    for name, s in sorted(tensors.items(), key=lambda item: item[1][2:]):
+        t = Bytes(types[s.dtype].block, types[s.dtype].size, to_list(s.shape), s.begin, s.end)
         match place(t, at, n, align):
             case Upto(end): at = end
             case wrong: raise _misplaced(path, name, t, at, n, align, wrong)

@@ -37,8 +37,8 @@ class CheckpointError(ValueError):
         self.problem = problem
     def __str__(self): return self.args[0]
 
-class NoTensor(CheckpointError, KeyError):
-    "There is no tensor of that name."
+class Missing(CheckpointError, KeyError):
+    "There is nothing of that name."
 
 def short(text: object) -> str:
     "Something that a file says, fit to be shown: no control characters, and not much of it."
@@ -166,9 +166,9 @@ class Weights(Mapping[str, np.ndarray]):
     def __repr__(self): return f'Weights({self.path.name}: {len(self)} tensors, {len(self.data):,} bytes)'
 
     def find(self, name: str) -> Stored:
-        "Where a tensor is stored; `NoTensor` if it is not."
+        "Where a tensor is stored; `Missing` if it is not."
         if name in self.stored: return self.stored[name]
-        raise NoTensor(self.path, 'no such tensor', short(name), f'{len(self)} other tensors')
+        raise Missing(self.path, 'no such tensor', short(name), f'{len(self)} other tensors')
 
     def __getitem__(self, name: str) -> np.ndarray:
         s = self.find(name)

@@ -15,9 +15,9 @@
 #| hide
 #| export
 import math, os
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from bendml.checkpoint.weights import CheckpointError, short
+from bendml.checkpoint.weights import CheckpointError, Stored, Type, short
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 
 
@@ -234,13 +234,15 @@ def one_more(s: List[Place], t: Place, at: int, n: int, align: int, e: int):
 
 def check_layout(
     path: str | os.PathLike,
-    places: Iterable[tuple[str, Place]],  # names and places, in the order in which they begin
-    n: int,                               # bytes of data
+    tensors: Mapping[str, Stored],  # offsets count from the beginning of the data
+    types: Mapping[str, Type],
+    n: int,                         # bytes of data
     align: int = 1,
-) -> int:                                 # how far they reach
+) -> int:                           # how far they reach
     "Check that tensors lie where they may; `CheckpointError` names the first that does not."
     at = 0
-    for name, t in places:
+    for name, s in sorted(tensors.items(), key=lambda item: item[1][2:]):
+        t = Bytes(types[s.dtype].block, types[s.dtype].size, to_list(s.shape), s.begin, s.end)
         match place(t, at, n, align):
             case Upto(end): at = end
             case wrong: raise _misplaced(path, name, t, at, n, align, wrong)
@@ -268,7 +270,8 @@ assert prove(one_more).holds
 prove(one_more)
 
 # %%
-try: check_layout('a file', [('a', two_by_two(0, 16)), ('b', two_by_two(8, 24))], 24)
+a, b = Stored('F32', (2, 2), 0, 16), Stored('F32', (2, 2), 8, 24)
+try: check_layout('a file', {'a': a, 'b': b}, {'F32': Type(1, 4, '<f4')}, 24)
 except CheckpointError as e: print(e)
 
 # %% [markdown]

@@ -30,10 +30,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bendml.checkpoint.layout import Bytes, check_layout
+from bendml.checkpoint.layout import check_layout
 from bendml.checkpoint.weights import (CheckpointError, Stored, Type, Weights, as_float32, map_file, possible, short,
                                        widen)
-from bendml.laws import to_list
 
 
 # %% [markdown]
@@ -49,6 +48,7 @@ def _word(pattern: bytes) -> re.Pattern: return re.compile(rb'[ \t\n\r]*+(' + pa
 _NUMBER = rb'[ \t\n\r]*+(?:0|[1-9]\d{0,19}+)[ \t\n\r]*+'
 _STRING = _word(rb'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
 _NUMBERS = _word(rb'\[(?:[ \t\n\r]*+|' + _NUMBER + rb'(?:,' + _NUMBER + rb'){0,63}+)\]')
+_PLAIN = _word(_STRING.pattern + rb'|-?\d[-+.eE\d]{0,40}+|true|false|null')
 _OPEN, _CLOSE, _COLON, _NEXT, _END = map(_word, (rb'\{', rb'\}', rb':', rb'[,}]', rb'\Z'))
 
 class Words:
@@ -66,6 +66,8 @@ class Words:
         self.at = found.end()
         return found[1]
 
+    def end_of_text(self) -> None: self.take(_END, 'the end')
+
 
 # %%
 #| export
@@ -82,6 +84,10 @@ def read_numbers(words: Words) -> tuple[int, ...]:
     "A list of whole numbers, none negative."
     raw = words.take(_NUMBERS, 'at most 64 whole numbers in brackets')[1:-1]
     return tuple(map(int, raw.split(b','))) if raw.strip() else ()
+
+def read_plain(words: Words) -> bytes:
+    "A string, a number, true, false or null, as it stands there."
+    return words.take(_PLAIN, 'a string, a number, true, false or null')
 
 def read_names(words: Words) -> Iterator[str]:
     "The names of an object's members; the caller reads each value before asking for the next name."
@@ -132,7 +138,7 @@ def _read_header(words: Words) -> tuple[dict[str, Stored], dict[str, str]]:
     for name in read_names(words):
         if name == '__metadata__': metadata = {key: read_string(words) for key in read_names(words)}
         else: tensors[name] = _read_entry(words, name)
-    words.take(_END, 'the end of the header')
+    words.end_of_text()
     return tensors, metadata
 
 
@@ -154,9 +160,7 @@ def read_safetensors(path: str | os.PathLike) -> Weights:
     if n < 0: raise CheckpointError(path, 'truncated', f'a header of {length} bytes', f'header {length} > file {len(data)}')
     if data[8:9] != b'{': raise CheckpointError(path, 'not a safetensors file', 'a header that begins with {', short(data[8:9]))
     tensors, metadata = _read_header(Words(path, data, 8, start))
-    order = sorted(tensors, key=lambda name: tensors[name][2:])
-    places = ((name, Bytes(*TYPES[t.dtype][:2], to_list(t.shape), t.begin, t.end)) for name in order if (t := tensors[name]))
-    reached = check_layout(path, places, n)
+    reached = check_layout(path, tensors, TYPES, n)
     if reached < n: raise CheckpointError(path, 'bytes that belong to no tensor', f'{reached} bytes of data', f'{n} bytes')
     moved = {name: t._replace(begin=t.begin + start, end=t.end + start) for name, t in tensors.items()}
     return Weights(path, data, TYPES, moved, metadata)
