@@ -100,7 +100,7 @@ class Settings(Mapping):
         for _ in range(count): yield as_text(self.path, self.data, *c.string(key), short(key), most=None)
 
 # %% ../../nbs/65b_gguf.ipynb #a7296015
-def _tensor(c: Cursor) -> tuple[str, Stored]:
+def _tensor(c: Cursor, align: int) -> tuple[str, Stored]:
     "What a file says about one tensor; its bytes begin where the data begin."
     name = c.name("a tensor's name")
     what = f'tensor {short(name)}'
@@ -109,6 +109,7 @@ def _tensor(c: Cursor) -> tuple[str, Stored]:
     number, begin = c.number('<I', what), c.number('<Q', what)
     if number not in NUMBERS: raise CheckpointError(c.path, f'{what}: unknown type', f'one of {", ".join(NUMBERS.values())}', f'number {number}')
     t = TYPES[NUMBERS[number]]
+    if begin % align: raise CheckpointError(c.path, f'{what}: misaligned', f'begin at a multiple of {align}', f'begin at {begin}')
     if not possible(shape): raise CheckpointError(c.path, what, 'a shape that an array can have', short(shape))
     if (shape or (1,))[-1] % t.block: raise CheckpointError(c.path, what, f'rows of whole blocks of {t.block}', f'the shape {shape}')
     return name, Stored(NUMBERS[number], shape, begin, begin + math.prod(shape)//t.block*t.size)
@@ -125,9 +126,9 @@ def read_gguf(path: str | os.PathLike) -> Weights:
     c.at = 8
     tensor_count, value_count = c.number('<Q', 'the counts'), c.number('<Q', 'the counts')
     values = _named(c, value_count, 'key', lambda: (name := c.name('a key'), _pass_over(c, short(name))))
-    tensors = _named(c, tensor_count, 'tensor', lambda: _tensor(c))
     settings = Settings(path, c.data, values)
     align = _alignment(path, settings)
+    tensors = _named(c, tensor_count, 'tensor', lambda: _tensor(c, align))
     start = c.at + -c.at % align
     check_layout(path, tensors, TYPES, max(len(c.data) - start, 0), align)
     moved = {name: t._replace(begin=t.begin + start, end=t.end + start) for name, t in tensors.items()}

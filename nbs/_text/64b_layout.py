@@ -45,14 +45,13 @@ class Reach:
     "How far the tensors reach, if all is well so far; or what is not."
     class Upto: at: int
     class Overlap: pass
-    class Misaligned: pass
     class Hole: pass
     class Backwards: pass
     class Outside: pass
     class WrongSize: pass
 
 Bytes = Place.Bytes
-Upto, Overlap, Misaligned, Hole, Backwards, Outside, WrongSize = Reach.__constructors__
+Upto, Overlap, Hole, Backwards, Outside, WrongSize = Reach.__constructors__
 
 @pure
 def count(shape: List[int]) -> int:
@@ -64,8 +63,8 @@ def count(shape: List[int]) -> int:
 
 # %% [markdown]
 # Take the tensors in the order in which they begin. The data are `n` bytes, and the tensors so far reach up to `at`.
-# May the next one be where it says? It has to begin at the next multiple of `align` (safetensors: 1, so at once; GGUF:
-# 32), to end inside the data, and to be as long as its type and shape say.
+# May the next one be where it says? It has to begin less than `gap` bytes behind (safetensors: 1, so at once; GGUF: 32,
+# since it rounds up to multiples of 32), to end inside the data, and to be as long as its type and shape say.
 
 # %%
 #| export
@@ -74,14 +73,13 @@ def place(
     t: Place,
     at: int,     # where the tensor before it ends
     n: int,      # bytes of data
-    align: int,  # a tensor begins at a multiple of this
+    gap: int,    # the next tensor begins less than this behind it
 ) -> Reach:
     "Whether a tensor may follow, and how far it reaches."
     match t:
         case Bytes(block, size, shape, begin, end):
             if begin < at: return Overlap()
-            if align <= 0 or begin % align != 0: return Misaligned()
-            if begin >= at + align: return Hole()
+            if begin >= at + gap: return Hole()
             if end < begin: return Backwards()
             if end > n: return Outside()
             if block*(end - begin) != size*count(shape): return WrongSize()
@@ -99,13 +97,13 @@ print(place(two_by_two(0, 16), 0, 16, 1), place(two_by_two(0, 4), 0, 16, 1), pla
 # %%
 #| export
 @pure
-def layout(ts: List[Place], at: int, n: int, align: int) -> Reach:
+def layout(ts: List[Place], at: int, n: int, gap: int) -> Reach:
     "How far tensors reach, one after the other."
     match ts:
         case Nil(): return Upto(at)
         case Cons(t, rest):
-            match place(t, at, n, align):
-                case Upto(end): return layout(rest, end, n, align)
+            match place(t, at, n, gap):
+                case Upto(end): return layout(rest, end, n, gap)
                 case wrong: return wrong
 
 
@@ -127,10 +125,10 @@ def sound(ts: List[Place], n: int) -> bool:
             right = block*(end - begin) == size*count(shape)
             return 0 <= begin and begin <= end and end <= n and right and sound(rest, n)
 
-@law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, align)')
-def in_bounds(ts: List[Place], at: int, n: int, align: int, m: int):
+@law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)')
+def in_bounds(ts: List[Place], at: int, n: int, gap: int, m: int):
     "Accepted tensors lie inside the data, and are of the right size."
-    assert layout(ts, at, n, align) == Upto(m)
+    assert layout(ts, at, n, gap) == Upto(m)
     assert 0 <= at
     return sound(ts, n)
 
@@ -153,27 +151,27 @@ def owners(ts: List[Place], x: int) -> int:
         case Nil(): return 0
         case Cons(Bytes(_, _, _, begin, end), rest): return owners(rest, x) + (1 if begin <= x and x < end else 0)
 
-@law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, align)')
-def none_before(ts: List[Place], at: int, n: int, align: int, m: int, x: int):
+@law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)')
+def none_before(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     "Tensors placed from `at` on own nothing before it."
-    assert layout(ts, at, n, align) == Upto(m)
+    assert layout(ts, at, n, gap) == Upto(m)
     assert x < at
     return owners(ts, x) == 0
 
 
 # %%
 #| export
-@law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, align)',
+@law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)',
      cite=[none_before.here(ts='ts.tail', at='ts.head.end')])
-def disjoint(ts: List[Place], at: int, n: int, align: int, m: int, x: int):
+def disjoint(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     "No byte belongs to two accepted tensors."
-    assert layout(ts, at, n, align) == Upto(m)
+    assert layout(ts, at, n, gap) == Upto(m)
     return owners(ts, x) <= 1
 
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, 1)',
-     cite=[none_before.here(ts='ts.tail', at='ts.head.end', align='1')])
+     cite=[none_before.here(ts='ts.tail', at='ts.head.end', gap='1')])
 def complete(ts: List[Place], at: int, n: int, m: int, x: int):
-    "Without alignment, every byte that is reached belongs to exactly one tensor."
+    "Without gaps, every byte that is reached belongs to exactly one tensor."
     assert layout(ts, at, n, 1) == Upto(m)
     assert at <= x
     assert x < m
@@ -226,38 +224,37 @@ def append(s: List[Place], t: List[Place]) -> List[Place]:
         case Nil(): return t
         case Cons(head, rest): return Cons(head, append(rest, t))
 
-@law(induct='s', gen='at', opaque=[count, place], split=['place(t, e, n, align)'], ih='layout(s, at, n, align)')
-def one_more(s: List[Place], t: Place, at: int, n: int, align: int, e: int):
+@law(induct='s', gen='at', opaque=[count, place], split=['place(t, e, n, gap)'], ih='layout(s, at, n, gap)')
+def one_more(s: List[Place], t: Place, at: int, n: int, gap: int, e: int):
     "If the tensors so far reach up to `e`, then with one more they reach as far as `place` says from there."
-    assert layout(s, at, n, align) == Upto(e)
-    return layout(append(s, Cons(t, Nil())), at, n, align) == place(t, e, n, align)
+    assert layout(s, at, n, gap) == Upto(e)
+    return layout(append(s, Cons(t, Nil())), at, n, gap) == place(t, e, n, gap)
 
 def check_layout(
     path: str | os.PathLike,
     tensors: Mapping[str, Stored],  # offsets count from the beginning of the data
     types: Mapping[str, Type],
     n: int,                         # bytes of data
-    align: int = 1,
+    gap: int = 1,
 ) -> int:                           # how far they reach
     "Check that tensors lie where they may; `CheckpointError` names the first that does not."
     at = 0
     for name, s in sorted(tensors.items(), key=lambda item: item[1][2:]):
         t = Bytes(types[s.dtype].block, types[s.dtype].size, to_list(s.shape), s.begin, s.end)
-        match place(t, at, n, align):
+        match place(t, at, n, gap):
             case Upto(end): at = end
-            case wrong: raise _misplaced(path, name, t, at, n, align, wrong)
+            case wrong: raise _misplaced(path, name, t, at, n, gap, wrong)
     return at
 
 
 # %%
 #| export
-def _misplaced(path, name: str, t: Bytes, at: int, n: int, align: int, wrong: Reach) -> CheckpointError:
+def _misplaced(path, name: str, t: Bytes, at: int, n: int, gap: int, wrong: Reach) -> CheckpointError:
     "What is wrong with a tensor's place, in words."
     whole, part = divmod(t.size*math.prod(t.shape), t.block)
     need = str(whole)[:40] + (f' {part}/{t.block}' if part else '')
     said = {Overlap: ('overlaps the tensor before it', f'begin at {at}', f'begin at {t.begin}'),
-            Misaligned: ('misaligned', f'begin at a multiple of {align}', f'begin at {t.begin}'),
-            Hole: ('a hole before it', f'begin at {at + -at % max(align, 1)}', f'begin at {t.begin}'),
+            Hole: ('a hole before it', f'begin at {at}' + f' to {at + gap - 1}'*(gap > 1), f'begin at {t.begin}'),
             Backwards: ('ends before it begins', f'end at {t.begin} or later', f'end at {t.end}'),
             Outside: ('lies outside the file (truncated?)', f'{t.end} bytes of data', f'{n} bytes of data'),
             WrongSize: ('size does not fit type and shape', f'{need} bytes for the shape {list(t.shape)}'[:160], f'{t.end - t.begin} bytes')}
@@ -279,6 +276,6 @@ except CheckpointError as e: print(e)
 #
 # - The laws speak of places. That a file's header means these places is for the pages about the formats, where it is
 #   tested.
-# - With alignment, as GGUF has it, the bytes between two tensors belong to none; `disjoint` and `in_bounds` hold, and
+# - With gaps, as GGUF has them, the bytes between two tensors belong to none; `disjoint` and `in_bounds` hold, and
 #   `complete` says nothing.
 # - Python's own loop and list are trusted. `one_more` is about what happens at each turn, not about `for`.
