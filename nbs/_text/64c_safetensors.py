@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from bendml.checkpoint.layout import check_layout
-from bendml.checkpoint.weights import (CheckpointError, Stored, Type, Weights, as_float32, map_file, possible, short,
+from bendml.checkpoint.weights import (CheckpointError, Missing, Stored, Type, Weights, as_float32, map_file, possible, short,
                                        widen)
 
 
@@ -71,14 +71,25 @@ class Words:
 
 # %%
 #| export
-def read_string(words: Words) -> str:
-    "A string, its escapes resolved."
-    raw = words.take(_STRING, 'a string')
-    try:
-        text = json.loads(raw.decode())
-        text.encode()   # a lone surrogate is no text
-    except ValueError: raise words.refuse('header', 'a string of valid UTF-8', short(raw)) from None
+MAX_NAME = 65_535   # bytes
+
+def as_text(raw: bytes) -> str | None:
+    "A JSON string's text; None if it is not valid."
+    try: (text := json.loads(raw.decode())).encode()   # a lone surrogate is no text
+    except ValueError: return None
     return text
+
+def read_string(words: Words) -> str:
+    "A short string: a name."
+    raw = words.take(_STRING, 'a string')
+    text = as_text(raw) if len(raw) <= MAX_NAME else None
+    if text is None: raise words.refuse('header', f'a string of valid UTF-8, {MAX_NAME} bytes at most', short(raw))
+    return text
+
+def read_span(words: Words) -> tuple[int, int]:
+    "Where a string of any length begins and ends."
+    raw = words.take(_STRING, 'a string')
+    return words.at - len(raw), words.at
 
 def read_numbers(words: Words) -> tuple[int, ...]:
     "A list of whole numbers, none negative."
@@ -101,6 +112,24 @@ def read_names(words: Words) -> Iterator[str]:
         words.take(_COLON, ':')
         yield name
         more = words.take(_NEXT, ', or }') == b','
+
+
+# %% [markdown]
+# The metadata are texts of any length. They are decoded when they are asked for.
+
+# %%
+#| export
+class Texts(Mapping[str, str]):
+    "A file's texts by name."
+    def __init__(self, path, data, spans: dict[str, tuple[int, int]]): self.path, self.data, self.spans = path, data, spans
+    def __iter__(self): return iter(self.spans)
+    def __len__(self): return len(self.spans)
+    def __contains__(self, name): return name in self.spans
+    def __getitem__(self, name: str) -> str:
+        if name not in self.spans: raise Missing(self.path, 'no such metadata', short(name), f'{len(self)} other names')
+        raw = self.data[slice(*self.spans[name])]
+        if (text := as_text(raw)) is None: raise CheckpointError(self.path, f'metadata {short(name)}', 'valid UTF-8', short(raw))
+        return text
 
 
 # %% [markdown]
@@ -132,14 +161,14 @@ def _read_entry(words: Words, name: str) -> Stored:
     if not possible(said['shape']): raise words.refuse(f'tensor {short(name)}', 'a shape that an array can have', short(said['shape']))
     return Stored(said['dtype'], said['shape'], *said['data_offsets'])
 
-def _read_header(words: Words) -> tuple[dict[str, Stored], dict[str, str]]:
+def _read_header(words: Words) -> tuple[dict[str, Stored], Texts]:
     "The tensors and the metadata of a header."
     tensors, metadata = {}, {}
     for name in read_names(words):
-        if name == '__metadata__': metadata = {key: read_string(words) for key in read_names(words)}
+        if name == '__metadata__': metadata = {key: read_span(words) for key in read_names(words)}
         else: tensors[name] = _read_entry(words, name)
     words.end_of_text()
-    return tensors, metadata
+    return tensors, Texts(words.path, words.text, metadata)
 
 
 # %% [markdown]
@@ -267,7 +296,7 @@ x = np.arange(6, dtype=np.float32).reshape(2, 3)
 write_safetensors('small.safetensors', {'x': x.T, 'half': narrow(x)}, {'made by': 'this page'}, dtypes={'half': 'BF16'})
 w = read_safetensors('small.safetensors')
 assert (w['x'] == x.T).all() and (w.float32('half') == x).all() and not w['x'].flags.writeable
-w, w.stored, w.metadata
+w, w.stored, dict(w.metadata)
 
 # %% [markdown]
 # ## What is refused
@@ -309,5 +338,5 @@ folder.cleanup()
 # - The names and records of a header are Python objects, about 500 bytes a tensor. A file of nothing but millions of
 #   empty tensors takes ten times its size in memory.
 # - Nothing is known about the numbers. A file that lost a bit on its way is a valid file; compare a hash if it matters.
-# - This reader is stricter than the library: a name may occur only once, an entry has its three fields and no other,
-#   and an array has at most 64 axes.
+# - This reader is stricter than the library: a name may occur only once and has at most 65,535 bytes, an entry has
+#   its three fields and no other, and an array has at most 64 axes.
