@@ -65,6 +65,15 @@ VALUES = (string(b'general.name') + struct.pack('<I', 8) + string('a “name”'
           + string(b'general.alignment') + struct.pack('<II', 4, 32), 6)
 
 
+def bounded(read, path):
+    "Open a file, and check that this takes no more memory than the file's size and 1 MB, accepted or not."
+    tracemalloc.start()
+    try: return read(path)
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        if peak > path.stat().st_size + (1 << 20): raise MemoryError(f'{path}: {peak} bytes for a file of {path.stat().st_size}')
+
 def look_at(path, read, refused) -> str:
     "Open a file and look at all that is in it; what came of it."
     try:
