@@ -15,7 +15,8 @@ import numpy as np
 
 from .files import find_tensors, listed, open_weights
 from .gguf import read_gguf
-from .safetensors import SaveError, read_safetensors, write_atomically, write_safetensors
+from .safetensors import (SaveError, Words, read_names, read_plain, read_safetensors, write_atomically,
+                                           write_safetensors)
 from .weights import CheckpointError, Missing, Weights, narrow, short, widen
 _all_ = ['CheckpointError', 'Missing', 'SaveError', 'Weights', 'find_tensors', 'narrow', 'open_weights', 'read_gguf',
          'read_safetensors', 'widen', 'write_atomically', 'write_safetensors']
@@ -96,11 +97,11 @@ def load(
 
 def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     "The ends that are no arrays."
-    refuse = lambda observed: CheckpointError(path, 'not a checkpoint', f'metadata {_PLAIN}, names with numbers and texts', observed)
-    if _PLAIN not in metadata: raise refuse('a safetensors file without it')
-    try: plain = json.loads(metadata[_PLAIN])
-    except (ValueError, RecursionError) as e: raise refuse(short(str(e))) from None
-    if not isinstance(plain, dict) or any(isinstance(v, (dict, list)) for v in plain.values()): raise refuse('something else')
+    if _PLAIN not in metadata: raise CheckpointError(path, 'not a checkpoint', f'metadata {_PLAIN}', 'a safetensors file without it')
+    text = metadata[_PLAIN].encode()
+    words = Words(f'{path}, metadata {_PLAIN}', text, 0, len(text))
+    plain = {name: read_plain(words) for name in read_names(words)}
+    words.end_of_text()
     return plain
 
 def _alike(a: object, b: object) -> bool:

@@ -23,7 +23,7 @@ def _word(pattern: bytes) -> re.Pattern: return re.compile(rb'[ \t\n\r]*+(' + pa
 _NUMBER = rb'[ \t\n\r]*+(?:0|[1-9]\d{0,19}+)[ \t\n\r]*+'
 _STRING = _word(rb'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
 _NUMBERS = _word(rb'\[(?:[ \t\n\r]*+|' + _NUMBER + rb'(?:,' + _NUMBER + rb'){0,63}+)\]')
-_PLAIN = _word(_STRING.pattern + rb'|-?\d[-+.eE\d]{0,40}+|true|false|null')
+_PLAIN = _word(_STRING.pattern + rb'|-?(?:\d[-+.eE\d]{0,4000}+|Infinity)|NaN|true|false|null')
 _OPEN, _CLOSE, _COLON, _NEXT, _END = map(_word, (rb'\{', rb'\}', rb':', rb'[,}]', rb'\Z'))
 
 class Words:
@@ -69,9 +69,11 @@ def read_numbers(words: Words) -> tuple[int, ...]:
     raw = words.take(_NUMBERS, 'at most 64 whole numbers in brackets')[1:-1]
     return tuple(map(int, raw.split(b','))) if raw.strip() else ()
 
-def read_plain(words: Words) -> bytes:
-    "A string, a number, true, false or null, as it stands there."
-    return words.take(_PLAIN, 'a string, a number, true, false or null')
+def read_plain(words: Words) -> str | int | float | bool | None:
+    "A string, a number, true, false or null."
+    raw = words.take(_PLAIN, 'a string, a number, true, false or null')
+    try: return json.loads(raw.decode())
+    except ValueError: raise words.refuse('not JSON', 'a string, a number, true, false or null', short(raw)) from None
 
 def read_names(words: Words) -> Iterator[str]:
     "The names of an object's members; the caller reads each value before asking for the next name."
