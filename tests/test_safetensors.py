@@ -10,7 +10,7 @@ from bendml.checkpoint import roundtrip
 from bendml.checkpoint.layout import (Backwards, Bytes, Hole, Outside, Overlap, Place, Reach, Upto, accepted, complete, disjoint, in_bounds, layout, one_more,
                                       owners, place, sound)
 from bendml.laws import Cons, List, Nil, law, prove, pure, to_list
-from hostile import bounded, damaged, damaged_json, look_at
+from hostile import bounded, damaged, damaged_json, look_at, small_gguf
 
 ENTRY = '{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}'
 F = (57).to_bytes(8, 'little') + b'{"t":' + ENTRY.encode() + b'}' + bytes(16)
@@ -103,6 +103,17 @@ def test_every_byte_of_tiled_tensors_has_one_owner(shapes, x):
     assert owners(ts, x) == (1 if x < begins[-1] else 0)
 
 
+def test_the_readers_ask_place(tmp_path, monkeypatch):
+    "What is proved about `place` is about the function that runs: with another one, both readers refuse."
+    import bendml.checkpoint.layout as module
+    write(tmp_path, F)
+    write(tmp_path, small_gguf(), 't.gguf')
+    open_weights(tmp_path/'t.safetensors'), open_weights(tmp_path/'t.gguf')
+    monkeypatch.setattr(module, 'place', lambda t, at, n, gap: Overlap())
+    for name in ('t.safetensors', 't.gguf'):
+        with pytest.raises(CheckpointError, match='overlaps'): open_weights(tmp_path/name)
+
+
 # ---- the cases
 
 def test_the_base_file(tmp_path):
@@ -192,6 +203,7 @@ def test_bfloat16(tmp_path):
     assert widen(every).tobytes() == torch.from_numpy(every.view(np.int16)).view(torch.bfloat16).float().numpy().tobytes()
     keeps = ~np.isnan(widen(every))
     assert (narrow(widen(every))[keeps] == every[keeps]).all() and np.isnan(widen(narrow(widen(every[~keeps])))).all()
+    assert np.isnan(widen(narrow(np.array([0x7f800001, 0xff800001, 0xffffffff], np.uint32).view('f4')))).all()   # not infinite, nor 0
     x = np.random.default_rng(0).integers(0, 2**32, 200_000, np.uint32).view(np.float32)
     x = np.concatenate([x[~np.isnan(x)], np.float32([0, -0.0, 3.4e38, np.inf, -np.inf, 1e-45]), (1 + np.arange(1, 65, 2)*2.0**-8).astype('f4')])
     assert (narrow(x) == torch.from_numpy(x).bfloat16().view(torch.int16).numpy().view(np.uint16)).all()

@@ -15,33 +15,38 @@ import numpy as np
 
 from .files import find_tensors, listed, open_weights
 from .gguf import read_gguf
-from .safetensors import (SaveError, Words, read_names, read_plain, read_safetensors, write_atomically,
-                                           write_safetensors)
+from .safetensors import (SaveError, Words, read_names, read_plain, read_safetensors,
+                                           write_atomically, write_safetensors)
 from .weights import CheckpointError, Missing, Weights, narrow, short, widen
-_all_ = ['CheckpointError', 'Missing', 'SaveError', 'Weights', 'find_tensors', 'narrow', 'open_weights', 'read_gguf',
-         'read_safetensors', 'widen', 'write_atomically', 'write_safetensors']
+_all_ = ['CheckpointError', 'Missing', 'SaveError', 'Weights', 'find_tensors', 'narrow', 'open_weights',
+         'read_gguf', 'read_safetensors', 'widen', 'write_atomically', 'write_safetensors']
 
 # %% ../../nbs/66b_checkpoint.ipynb #0621d9ee
 def _parts(node: object) -> dict[str, object] | None:
     "The parts of a tree's node by name; None for an end."
     if isinstance(node, np.random.Generator): return _parts_of_generator(node)
-    if is_dataclass(node) and not isinstance(node, type): return {f.name: getattr(node, f.name) for f in fields(node) if f.init}
+    if is_dataclass(node) and not isinstance(node, type):
+        return {f.name: getattr(node, f.name) for f in fields(node) if f.init}
     if isinstance(node, tuple) and hasattr(node, '_fields'): return node._asdict()
     if isinstance(node, (list, tuple)): return {str(i): part for i, part in enumerate(node)}
     return dict(node) if isinstance(node, Mapping) else None
 
 def flatten(state: object, name: str = '') -> dict[str, object]:
-    "The arrays, numbers and texts of a state, each with its path as its name; `CheckpointError` for what cannot be stored."
+    "The ends of a state, each with its path as its name; `CheckpointError` for what cannot be stored."
     ends, todo = {}, [(name, state)]
     while todo:
         name, node = todo.pop()
         parts = _parts(node)
-        if name.count('.') > 99: raise CheckpointError(f'state {short(name)}', 'too deep', 'at most 100 levels', 'more; is it inside itself?')
+        if name.count('.') > 99:
+            raise CheckpointError(f'state {short(name)}', 'too deep', 'at most 100 levels',
+                                  'more; is it inside itself?')
         if parts is None:
-            if name in ends: raise CheckpointError('state', 'two parts of one name', 'names without dots', short(name))
+            if name in ends:
+                raise CheckpointError('state', 'two parts of one name', 'names without dots', short(name))
             ends[name] = _end(name, node)
             continue
-        if bad := [key for key in parts if not isinstance(key, str)]: raise CheckpointError(f'state {name}', 'a name', 'text', short(bad[0]))
+        if bad := [key for key in parts if not isinstance(key, str)]:
+            raise CheckpointError(f'state {name}', 'a name', 'text', short(bad[0]))
         todo += [(f'{name}.{key}' if name else key, part) for key, part in reversed(parts.items())]
     return ends
 
@@ -49,7 +54,8 @@ def _end(name: str, value: object) -> object:
     "A value that can be stored."
     if isinstance(value, np.generic): value = np.asarray(value)
     if type(value) in (bool, int, float, str, type(None)) or isinstance(value, np.ndarray): return value
-    raise CheckpointError(f'state {name}', 'cannot be stored', 'an array, a number, text, None, or a numpy.random.Generator', type(value).__name__)
+    raise CheckpointError(f'state {name}', 'cannot be stored',
+                          'an array, a number, text, None, or a numpy.random.Generator', type(value).__name__)
 
 # %% ../../nbs/66b_checkpoint.ipynb #1d8c0ba0
 _GENERATORS = ('PCG64', 'PCG64DXSM', 'SFC64')
@@ -58,7 +64,8 @@ def _parts_of_generator(g: np.random.Generator) -> dict[str, object]:
     "What makes up a generator's state."
     state = g.bit_generator.state
     if state['bit_generator'] not in _GENERATORS:
-        raise CheckpointError('state', 'a generator that cannot be stored', ' or '.join(_GENERATORS), state['bit_generator'], 'numpy.random.default_rng is PCG64')
+        raise CheckpointError('state', 'a generator that cannot be stored', ' or '.join(_GENERATORS),
+                              state['bit_generator'], 'numpy.random.default_rng is PCG64')
     return state
 
 def _generator(like: np.random.Generator, state: dict, name: str) -> np.random.Generator:
@@ -66,7 +73,8 @@ def _generator(like: np.random.Generator, state: dict, name: str) -> np.random.G
     bits = type(like.bit_generator)(0)
     try: bits.state = state
     except (ValueError, TypeError, KeyError, OverflowError) as e:
-        raise CheckpointError(f'state {name}', 'not the state of a generator', type(bits).__name__, short(str(e))) from None
+        raise CheckpointError(f'state {name}', 'not the state of a generator', type(bits).__name__,
+                              short(str(e))) from None
     return np.random.Generator(bits)
 
 # %% ../../nbs/66b_checkpoint.ipynb #85311a98
@@ -76,7 +84,7 @@ def save(
     path: str | os.PathLike,
     state: object,            # records, dictionaries, lists, tuples of arrays, numbers, texts, generators
 ) -> None:
-    "Save a state of training, entirely or not at all; `SaveError` if the disk is full, `CheckpointError` for what cannot be stored."
+    "Save a state, entirely or not at all; `SaveError` for a full disk, `CheckpointError` for what cannot be stored."
     ends = flatten(state)
     arrays = {name: value for name, value in ends.items() if isinstance(value, np.ndarray)}
     plain = {name: value for name, value in ends.items() if name not in arrays}
@@ -93,11 +101,14 @@ def load(
     missing, unexpected = want.keys() - have.keys(), have.keys() - want.keys()
     wrong = [name for name in want.keys() & have.keys() if not _alike(want[name], have[name])]
     if missing or unexpected or wrong: raise _other_state(path, want, have, missing, unexpected, wrong)
-    return _rebuild(like, {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in have.items()}, '')
+    own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in have.items()}
+    return _rebuild(like, own, '')
 
 def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     "The ends that are no arrays."
-    if _PLAIN not in metadata: raise CheckpointError(path, 'not a checkpoint', f'metadata {_PLAIN}', 'a safetensors file without it')
+    if _PLAIN not in metadata:
+        raise CheckpointError(path, 'not a checkpoint', f'metadata {_PLAIN}',
+                              'a safetensors file without it')
     text = metadata[_PLAIN].encode()
     words = Words(f'{path}, metadata {_PLAIN}', text, 0, len(text))
     plain = {name: read_plain(words) for name in read_names(words)}
@@ -105,7 +116,7 @@ def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     return plain
 
 def _alike(a: object, b: object) -> bool:
-    "Whether an end may stand for another: same type and shape. None may become a value, and the other way round."
+    "Whether an end may stand for another: same type and shape. None may become a value, and a value None."
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray): return a.dtype == b.dtype and a.shape == b.shape
     return type(a) is type(b) or (a is None or b is None) and not isinstance(b, np.ndarray)
 
@@ -117,8 +128,8 @@ def _rebuild(like: object, ends: dict[str, object], name: str) -> object:
     parts = {key: _rebuild(part, ends, f'{name}.{key}' if name else key) for key, part in parts.items()}
     if isinstance(like, np.random.Generator): return _generator(like, parts, name)
     if is_dataclass(like): return type(like)(**parts)
-    if isinstance(like, tuple): return type(like)(**parts) if hasattr(like, '_fields') else tuple(parts.values())
-    return list(parts.values()) if isinstance(like, list) else parts
+    if isinstance(like, tuple) and hasattr(like, '_fields'): return type(like)(**parts)
+    return type(like)(parts.values()) if isinstance(like, (list, tuple)) else parts
 
 def _other_state(path, want, have, missing, unexpected, wrong) -> CheckpointError:
     "All in which a file's state differs from the one that was asked for."
@@ -126,4 +137,5 @@ def _other_state(path, want, have, missing, unexpected, wrong) -> CheckpointErro
     said = lambda of: [f'{short(name)[1:-1]} {kind(of[name])}' for name in sorted(wrong)[:10]]
     expected = [f'missing: {listed(missing)}']*bool(missing) + said(want)
     observed = [f'unexpected: {listed(unexpected)}']*bool(unexpected) + said(have)
-    return CheckpointError(path, 'another state', '; '.join(expected) or 'no others', '; '.join(observed) or 'not there')
+    return CheckpointError(path, 'another state', '; '.join(expected) or 'no others',
+                           '; '.join(observed) or 'not there')

@@ -22,7 +22,8 @@ MAX_INDEX = 100_000_000   # bytes
 def read_index(path: str | os.PathLike) -> dict[str, str]:
     "The file of each tensor, from an index; `CheckpointError` for anything that is not one."
     data = map_file(path, 2)
-    if len(data) > MAX_INDEX: raise CheckpointError(path, 'index too large', f'at most {MAX_INDEX} bytes', f'{len(data)} bytes')
+    if len(data) > MAX_INDEX:
+        raise CheckpointError(path, 'index too large', f'at most {MAX_INDEX} bytes', f'{len(data)} bytes')
     words, files = Words(path, data, 0, len(data)), None
     for key in read_names(words):
         if key == 'weight_map': files = {name: _plain_name(words) for name in read_names(words)}
@@ -36,7 +37,8 @@ def read_index(path: str | os.PathLike) -> dict[str, str]:
 def _plain_name(words: Words) -> str:
     "A file's name, without a path."
     name = read_string(words)
-    if name in ('', '.', '..') or re.search(r'[/\\\0:]', name): raise words.refuse('index', 'the name of a file in the same folder', short(name))
+    if name in ('', '.', '..') or re.search(r'[/\\\0:]', name):
+        raise words.refuse('index', 'the name of a file in the same folder', short(name))
     return name
 
 # %% ../../nbs/65c_files.ipynb #b812680d
@@ -46,21 +48,32 @@ class Shards(Weights):
         self.path, self.files, self.metadata = path, files, metadata
         self.stored = {name: w.stored[name] for name, w in files.items()}
 
-    def __repr__(self): return f'Shards({self.path.name}: {len(self)} tensors in {len(set(map(id, self.files.values())))} files)'
-    def __getitem__(self, name): return self.files[self.find(name) and name][name]
-    def float32(self, name): return self.files[self.find(name) and name].float32(name)
+    def __repr__(self):
+        files = len({w.path for w in self.files.values()})
+        return f'Shards({self.path.name}: {len(self)} tensors in {files} files)'
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self.find(name)
+        return self.files[name][name]
+
+    def float32(self, name: str) -> np.ndarray:
+        self.find(name)
+        return self.files[name].float32(name)
 
 def read_shards(path: str | os.PathLike) -> Shards:
-    "The tensors of a model in pieces, from its index; `CheckpointError` names every piece and tensor that is not there."
+    "The tensors of a model in pieces, from its index; `CheckpointError` names what is not there."
     path, index = Path(path), read_index(path)
     names = sorted(set(index.values()))
     if lost := [n for n in names if not (path.parent/n).is_file()]:
-        raise CheckpointError(path, 'a piece is missing', listed(names), f'not there: {listed(lost)}', 'fetch it again')
+        raise CheckpointError(path, 'a piece is missing', listed(names), f'not there: {listed(lost)}',
+                              'fetch it again')
     pieces = {n: read_safetensors(path.parent/n) for n in names}
     if lost := [t for t, n in index.items() if t not in pieces[n]]:
-        raise CheckpointError(path, 'tensors are not where the index says', f'{listed(lost)}', f'not in {listed({index[t] for t in lost})}')
+        raise CheckpointError(path, 'tensors are not where the index says', f'{listed(lost)}',
+                              f'not in {listed({index[t] for t in lost})}')
     if more := [t for n, w in pieces.items() for t in w if index.get(t) != n]:
-        raise CheckpointError(path, 'tensors that the index does not name', 'each tensor once', listed(more))
+        raise CheckpointError(path, 'tensors that the index does not name', 'each tensor once',
+                              listed(more))
     return Shards(path, {t: pieces[n] for t, n in index.items()}, {})
 
 # %% ../../nbs/65c_files.ipynb #5d3ee20a
@@ -85,15 +98,18 @@ def _inside(folder: Path) -> Path:
     for pattern in ('*.safetensors.index.json', 'model.safetensors', '*.safetensors', '*.gguf'):
         found = sorted(folder.glob(pattern))
         if len(found) == 1: return found[0]
-        if found: raise CheckpointError(folder, 'more than one model', 'one', listed(p.name for p in found), 'name the file')
-    raise CheckpointError(folder, 'no model', 'a file of safetensors or GGUF', listed(p.name for p in folder.iterdir()) or 'an empty folder')
+        if found:
+            raise CheckpointError(folder, 'more than one model', 'one', listed(p.name for p in found),
+                                  'name the file')
+    raise CheckpointError(folder, 'no model', 'a file of safetensors or GGUF',
+                          listed(p.name for p in folder.iterdir()) or 'an empty folder')
 
 # %% ../../nbs/65c_files.ipynb #577a3104
 def find_tensors(
     weights: Weights,
     shapes: Mapping[str, tuple[int, ...]],  # the names that a model needs, with their shapes
-    tied: Mapping[str, str] = {},           # names that may be left out, since they are others': {'lm_head': 'wte'}
-    ignore: str = '',                       # a regular expression for names that may be there and are not needed
+    tied: Mapping[str, str] = {},           # names that may be left out, for others: {'lm_head': 'wte'}
+    ignore: str = '',                       # a regular expression for names that are not needed
 ) -> dict[str, str]:                        # for each name, the one under which it is stored
     "Where each tensor of a model is stored; `CheckpointError` names all that do not fit."
     found = {name: name if name in weights else tied.get(name, name) for name in shapes}
@@ -104,7 +120,8 @@ def find_tensors(
     if missing or unexpected or wrong: raise _misfits(weights.path, shapes, missing, unexpected, wrong)
     for name, other in tied.items():
         if name in weights and not same_bytes(weights[name], weights[other]):
-            raise CheckpointError(weights.path, f'tensor {short(name)}: conflict', f'the bytes of {other}, which it is tied to', 'other bytes')
+            raise CheckpointError(weights.path, f'tensor {short(name)}: conflict',
+                                  f'the bytes of {other}, which it is tied to', 'other bytes')
     return found
 
 # %% ../../nbs/65c_files.ipynb #6e93ef24
@@ -115,7 +132,8 @@ def _misfits(path, shapes: Mapping, missing: list, unexpected: list, wrong: dict
     observed = [f'unexpected: {listed(unexpected)}']*bool(unexpected) + said(wrong)
     turned = [name for name, s in wrong.items() if s == tuple(shapes[name])[::-1]]
     hint = f'transpose: stored as in×out ({listed(turned)})' if turned else ''
-    return CheckpointError(path, 'tensors do not fit the model', '; '.join(expected) or 'no others', '; '.join(observed) or 'not there', hint)
+    return CheckpointError(path, 'tensors do not fit the model', '; '.join(expected) or 'no others',
+                           '; '.join(observed) or 'not there', hint)
 
 def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     "Whether two arrays hold the same bytes, NaNs and signs of zero included."

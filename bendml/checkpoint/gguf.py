@@ -22,7 +22,9 @@ class Cursor:
     def take(self, n: int, what: str) -> int:
         "Move on by `n` bytes; where they began. `CheckpointError` if there are not so many."
         left = len(self.data) - self.at
-        if n > left: raise CheckpointError(self.path, f'truncated in {what}', f'{n} bytes at byte {self.at}', f'{left} bytes')
+        if n > left:
+            raise CheckpointError(self.path, f'truncated in {what}', f'{n} bytes at byte {self.at}',
+                                  f'{left} bytes')
         self.at += n
         return self.at - n
 
@@ -44,12 +46,15 @@ MAX_NAME = 65_535   # bytes, says the format
 
 def as_text(path, data, begin: int, end: int, what: str, most: int | None = MAX_NAME) -> str:
     "Bytes as text; `CheckpointError` if they are not UTF-8, or too many."
-    if most is not None and end - begin > most: raise CheckpointError(path, f'{what} is too long', f'at most {most} bytes', f'{end - begin}')
+    if most is not None and end - begin > most:
+        raise CheckpointError(path, f'{what} is too long', f'at most {most} bytes', f'{end - begin}')
     try: return data[begin:end].decode()
-    except UnicodeDecodeError: raise CheckpointError(path, what, 'valid UTF-8', short(data[begin:min(end, begin + 40)])) from None
+    except UnicodeDecodeError:
+        raise CheckpointError(path, what, 'valid UTF-8', short(data[begin:min(end, begin + 40)])) from None
 
 # %% ../../nbs/65b_gguf.ipynb #7b95df79
-KINDS = {0: 'B', 1: 'b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '?', 8: 'string', 9: 'array', 10: '<Q', 11: '<q', 12: '<d'}
+KINDS = {0: 'B', 1: 'b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '?', 8: 'string', 9: 'array',
+         10: '<Q', 11: '<q', 12: '<d'}
 
 class Value(NamedTuple):
     "Where a value of a file lies."
@@ -62,12 +67,14 @@ def _pass_over(c: Cursor, what: str) -> Value:
     kind = _kind(c, what)
     if kind != 'array': return Value(kind, _pass(c, kind, 1, what), None)
     kind, count = _kind(c, what), c.number('<Q', what)
-    if kind == 'array': raise CheckpointError(c.path, what, 'an array of numbers or strings', 'an array of arrays')
+    if kind == 'array':
+        raise CheckpointError(c.path, what, 'an array of numbers or strings', 'an array of arrays')
     return Value(kind, _pass(c, kind, count, what), count)
 
 def _kind(c: Cursor, what: str) -> str:
     number = c.number('<I', what)
-    if number not in KINDS: raise CheckpointError(c.path, f'unknown type of {what}', 'a number from 0 to 12', f'{number}')
+    if number not in KINDS:
+        raise CheckpointError(c.path, f'unknown type of {what}', 'a number from 0 to 12', f'{number}')
     return KINDS[number]
 
 def _pass(c: Cursor, kind: str, count: int, what: str) -> int:
@@ -81,19 +88,23 @@ def _pass(c: Cursor, kind: str, count: int, what: str) -> int:
 # %% ../../nbs/65b_gguf.ipynb #2ddb97df
 class Settings(Mapping):
     "A file's values by name; numbers, text, lists of text, and arrays that are views."
-    def __init__(self, path, data, values: dict[str, Value]): self.path, self.data, self.values_ = path, data, values
-    def __iter__(self): return iter(self.values_)
-    def __len__(self): return len(self.values_)
-    def __contains__(self, key): return key in self.values_
+    def __init__(self, path, data, found: dict[str, Value]):
+        self.path, self.data, self.found = path, data, found
+
+    def __iter__(self): return iter(self.found)
+    def __len__(self): return len(self.found)
+    def __contains__(self, key): return key in self.found
 
     def __getitem__(self, key: str):
-        if key not in self.values_: raise Missing(self.path, 'no such value', short(key), f'{len(self)} other values')
-        kind, begin, count = self.values_[key]
+        if key not in self.found:
+            raise Missing(self.path, 'no such value', short(key), f'{len(self)} other values')
+        kind, begin, count = self.found[key]
         if kind == 'string':
             found = list(self._strings(key, begin, 1 if count is None else count))
             return found[0] if count is None else found
         if count is None: return struct.unpack_from(kind, self.data, begin)[0]
-        return view(self.data, 'u1', (count,), begin) != 0 if kind == '?' else view(self.data, kind, (count,), begin)
+        return view(self.data, 'u1', (count,), begin) != 0 if kind == '?' else view(self.data, kind,
+                    (count,), begin)
 
     def _strings(self, key: str, begin: int, count: int) -> Iterator[str]:
         c = Cursor(self.path, self.data, begin)
@@ -104,19 +115,26 @@ def _tensor(c: Cursor, align: int) -> tuple[str, Stored]:
     "What a file says about one tensor; its bytes begin where the data begin."
     name = c.name("a tensor's name")
     what = f'tensor {short(name)}'
-    if (rank := c.number('<I', what)) > 4: raise CheckpointError(c.path, what, 'at most 4 axes', f'{rank}')
+    if (rank := c.number('<I', what)) > 4:
+        raise CheckpointError(c.path, what, 'at most 4 axes', f'{rank}')
     shape = tuple(c.number('<Q', what) for _ in range(rank))[::-1]
     number, begin = c.number('<I', what), c.number('<Q', what)
-    if number not in NUMBERS: raise CheckpointError(c.path, f'{what}: unknown type', f'one of {", ".join(NUMBERS.values())}', f'number {number}')
+    if number not in NUMBERS:
+        raise CheckpointError(c.path, f'{what}: unknown type',
+                              f'one of {", ".join(NUMBERS.values())}', f'number {number}')
     t = TYPES[NUMBERS[number]]
-    if begin % align: raise CheckpointError(c.path, f'{what}: misaligned', f'begin at a multiple of {align}', f'begin at {begin}')
-    if not possible(shape): raise CheckpointError(c.path, what, 'a shape that an array can have', short(shape))
-    if (shape or (1,))[-1] % t.block: raise CheckpointError(c.path, what, f'rows of whole blocks of {t.block}', f'the shape {shape}')
+    if begin % align:
+        raise CheckpointError(c.path, f'{what}: misaligned', f'begin at a multiple of {align}',
+                              f'begin at {begin}')
+    if not possible(shape):
+        raise CheckpointError(c.path, what, 'a shape that an array can have', short(shape))
+    if (shape or (1,))[-1] % t.block:
+        raise CheckpointError(c.path, what, f'rows of whole blocks of {t.block}', f'the shape {shape}')
     return name, Stored(NUMBERS[number], shape, begin, begin + math.prod(shape)//t.block*t.size)
 
 # %% ../../nbs/65b_gguf.ipynb #75252e31
 def read_gguf(path: str | os.PathLike) -> Weights:
-    "The tensors and settings of a GGUF file; `CheckpointError` for anything that is not one, whatever its bytes."
+    "The tensors and settings of a GGUF file; `CheckpointError` for any bytes that are not one."
     c = Cursor(path, map_file(path, 24))
     magic, version = c.data[:4], int.from_bytes(c.data[4:8], 'little')
     if magic != b'GGUF': raise CheckpointError(path, 'not a GGUF file', "b'GGUF'", short(magic))
@@ -140,7 +158,9 @@ def _named(c: Cursor, count: int, what: str, read) -> dict:
     found = {}
     for _ in range(count):
         name, thing = read()
-        if name in found: raise CheckpointError(c.path, f'duplicate {what} {short(name)}', 'each name once', 'the name again')
+        if name in found:
+            raise CheckpointError(c.path, f'duplicate {what} {short(name)}', 'each name once',
+                                  'the name again')
         found[name] = thing
     return found
 
@@ -148,7 +168,9 @@ def _alignment(path, settings: Settings) -> int:
     "To what the tensors are aligned."
     key = 'general.alignment'
     if key not in settings: return 32
-    kind, _, count = settings.values_[key]
-    if kind != '<I' or count is not None: raise CheckpointError(path, key, 'one number of type uint32', 'something else')
-    if (align := settings[key]).bit_count() != 1: raise CheckpointError(path, key, 'a power of 2', f'{align}')
+    kind, _, count = settings.found[key]
+    if kind != '<I' or count is not None:
+        raise CheckpointError(path, key, 'one number of type uint32', 'something else')
+    if (align := settings[key]).bit_count() != 1:
+        raise CheckpointError(path, key, 'a power of 2', f'{align}')
     return align

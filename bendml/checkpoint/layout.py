@@ -149,7 +149,7 @@ def append(s: List[Place], t: List[Place]) -> List[Place]:
 
 @law(induct='s', gen='at', opaque=[count, place], split=['place(t, e, n, gap)'], ih='layout(s, at, n, gap)')
 def one_more(s: List[Place], t: Place, at: int, n: int, gap: int, e: int):
-    "If the tensors so far reach up to `e`, then with one more they reach as far as `place` says from there."
+    "If tensors reach up to `e`, then with one more they reach as far as `place` says from there."
     assert layout(s, at, n, gap) == Upto(e)
     return layout(append(s, Cons(t, Nil())), at, n, gap) == place(t, e, n, gap)
 
@@ -173,11 +173,11 @@ def check_layout(
 def _misplaced(path, name: str, t: Bytes, at: int, n: int, gap: int, wrong: Reach) -> CheckpointError:
     "What is wrong with a tensor's place, in words."
     whole, part = divmod(t.size*math.prod(t.shape), t.block)
-    need = str(whole)[:40] + (f' {part}/{t.block}' if part else '')
+    need = str(whole)[:40] + f' {part}/{t.block}'*(part > 0) + f' bytes for the shape {list(t.shape)}'
     said = {Overlap: ('overlaps the tensor before it', f'begin at {at}', f'begin at {t.begin}'),
             Hole: ('a hole before it', f'begin at {at}' + f' to {at + gap - 1}'*(gap > 1), f'begin at {t.begin}'),
             Backwards: ('ends before it begins', f'end at {t.begin} or later', f'end at {t.end}'),
             Outside: ('lies outside the file (truncated?)', f'{t.end} bytes of data', f'{n} bytes of data'),
-            WrongSize: ('size does not fit type and shape', f'{need} bytes for the shape {list(t.shape)}'[:160], f'{t.end - t.begin} bytes')}
+            WrongSize: ('size does not fit type and shape', need[:160], f'{t.end - t.begin} bytes')}
     problem, expected, observed = said[type(wrong)]
     return CheckpointError(path, f'tensor {short(name)}: {problem}', expected, observed)

@@ -64,10 +64,12 @@ def map_file(
     least: int,               # bytes; a shorter file is refused
 ) -> mmap.mmap:
     "The bytes of a file, mapped; `CheckpointError` for what is no file, or too short."
-    if not stat.S_ISREG(os.stat(path).st_mode): raise CheckpointError(path, 'not a file', 'a regular file', 'a folder or a device')
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise CheckpointError(path, 'not a file', 'a regular file', 'a folder or a device')
     with open(path, 'rb') as f:
         size = os.fstat(f.fileno()).st_size
-        if size < least: raise CheckpointError(path, 'truncated', f'a file of {least} bytes or more', f'{size} bytes')
+        if size < least:
+            raise CheckpointError(path, 'truncated', f'a file of {least} bytes or more', f'{size} bytes')
         return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
 
 def view(data: mmap.mmap, dtype: str, shape: tuple[int, ...], begin: int) -> np.ndarray:
@@ -174,14 +176,16 @@ class Weights(Mapping[str, np.ndarray]):
         s = self.find(name)
         a = view(self.data, self.types[s.dtype].numpy, _shown(s, self.types[s.dtype]), s.begin)
         if a.dtype == bool and a.size and a.view('u1').max() > 1:
-            raise CheckpointError(self.path, f'tensor {short(name)}', 'booleans, 0 or 1', f'a byte {a.view("u1").max()}')
+            raise CheckpointError(self.path, f'tensor {short(name)}', 'booleans, 0 or 1',
+                                  f'a byte {a.view("u1").max()}')
         return a
 
     def float32(self, name: str) -> np.ndarray:
         "A tensor as float32: the view itself if it is stored so, else converted."
         s = self.find(name)
         if convert := self.types[s.dtype].float32: return convert(self[name])
-        raise CheckpointError(self.path, f'tensor {short(name)}', 'a type that float32 can show', s.dtype, 'take the bits, and convert them yourself')
+        raise CheckpointError(self.path, f'tensor {short(name)}', 'a type that float32 can show',
+                              s.dtype, 'take the bits, and convert them yourself')
 
 
 # %%
@@ -195,7 +199,8 @@ def _shown(s: Stored, t: Type) -> tuple[int, ...]:
 
 # %%
 types = {'U8': Type(1, 1, 'u1', as_float32), 'pair': Type(2, 1, 'u1')}
-w = Weights('digits', data, types, {'first': Stored('U8', (28, 28), 16, 800), 'nibbles': Stored('pair', (28, 56), 800, 1584)}, {})
+stored = {'first': Stored('U8', (28, 28), 16, 800), 'nibbles': Stored('pair', (28, 56), 800, 1584)}
+w = Weights('digits', data, types, stored, {})
 w, w['first'].shape, w.float32('first').dtype, w['nibbles'].shape
 
 # %%

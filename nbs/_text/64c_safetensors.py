@@ -31,8 +31,8 @@ from pathlib import Path
 import numpy as np
 
 from bendml.checkpoint.layout import check_layout
-from bendml.checkpoint.weights import (CheckpointError, Missing, Stored, Type, Weights, as_float32, map_file, possible, short,
-                                       widen)
+from bendml.checkpoint.weights import (CheckpointError, Missing, Stored, Type, Weights, as_float32, map_file,
+                                       possible, short, widen)
 
 
 # %% [markdown]
@@ -84,7 +84,8 @@ def read_string(words: Words) -> str:
     "A short string: a name."
     raw = words.take(_STRING, 'a string')
     text = as_text(raw) if len(raw) <= MAX_NAME else None
-    if text is None: raise words.refuse('header', f'a string of valid UTF-8, {MAX_NAME} bytes at most', short(raw))
+    if text is None:
+        raise words.refuse('header', f'a string of valid UTF-8, {MAX_NAME} bytes at most', short(raw))
     return text
 
 def read_span(words: Words) -> tuple[int, int]:
@@ -101,7 +102,8 @@ def read_plain(words: Words) -> str | int | float | bool | None:
     "A string, a number, true, false or null."
     raw = words.take(_PLAIN, 'a string, a number, true, false or null')
     try: return json.loads(raw.decode())
-    except ValueError: raise words.refuse('not JSON', 'a string, a number, true, false or null', short(raw)) from None
+    except ValueError:
+        raise words.refuse('not JSON', 'a string, a number, true, false or null', short(raw)) from None
 
 def read_names(words: Words) -> Iterator[str]:
     "The names of an object's members; the caller reads each value before asking for the next name."
@@ -110,7 +112,8 @@ def read_names(words: Words) -> Iterator[str]:
     if not more: words.take(_CLOSE, '}')
     while more:
         name = read_string(words)
-        if name in seen: raise words.refuse(f'duplicate key {short(name)}', 'each name once', 'the name again')
+        if name in seen:
+            raise words.refuse(f'duplicate key {short(name)}', 'each name once', 'the name again')
         seen.add(name)
         words.take(_COLON, ':')
         yield name
@@ -124,14 +127,17 @@ def read_names(words: Words) -> Iterator[str]:
 #| export
 class Texts(Mapping[str, str]):
     "A file's texts by name."
-    def __init__(self, path, data, spans: dict[str, tuple[int, int]]): self.path, self.data, self.spans = path, data, spans
+    def __init__(self, path, data, spans: dict[str, tuple[int, int]]):
+        self.path, self.data, self.spans = path, data, spans
     def __iter__(self): return iter(self.spans)
     def __len__(self): return len(self.spans)
     def __contains__(self, name): return name in self.spans
     def __getitem__(self, name: str) -> str:
-        if name not in self.spans: raise Missing(self.path, 'no such metadata', short(name), f'{len(self)} other names')
+        if name not in self.spans:
+            raise Missing(self.path, 'no such metadata', short(name), f'{len(self)} other names')
         raw = self.data[slice(*self.spans[name])]
-        if (text := as_text(raw)) is None: raise CheckpointError(self.path, f'metadata {short(name)}', 'valid UTF-8', short(raw))
+        if (text := as_text(raw)) is None:
+            raise CheckpointError(self.path, f'metadata {short(name)}', 'valid UTF-8', short(raw))
         return text
 
 
@@ -141,7 +147,8 @@ class Texts(Mapping[str, str]):
 # %%
 #| export
 _8BITS = 'F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ'.split()
-TYPES = {'BOOL': Type(1, 1, '?'), 'F4': Type(2, 1, 'u1'), 'F6_E2M3': Type(4, 3, 'u1'), 'F6_E3M2': Type(4, 3, 'u1'),
+TYPES = {'BOOL': Type(1, 1, '?'), 'F4': Type(2, 1, 'u1'),
+         'F6_E2M3': Type(4, 3, 'u1'), 'F6_E3M2': Type(4, 3, 'u1'),
          'U8': Type(1, 1, 'u1'), 'I8': Type(1, 1, 'i1'), **{name: Type(1, 1, 'u1') for name in _8BITS},
          'I16': Type(1, 2, '<i2'), 'U16': Type(1, 2, '<u2'), 'F16': Type(1, 2, '<f2', as_float32),
          'BF16': Type(1, 2, '<u2', widen), 'I32': Type(1, 4, '<i4'), 'U32': Type(1, 4, '<u4'),
@@ -158,10 +165,16 @@ def _read_entry(words: Words, name: str) -> Stored:
         if key == 'dtype': said[key] = read_string(words)
         elif key in ('shape', 'data_offsets'): said[key] = read_numbers(words)
         else: raise words.refuse(f'tensor {short(name)}', 'dtype, shape and data_offsets', short(key))
-    if len(said) < 3: raise words.refuse(f'tensor {short(name)}', 'dtype, shape and data_offsets', f'only {", ".join(said) or "nothing"}')
-    if said['dtype'] not in TYPES: raise words.refuse(f'tensor {short(name)}: unknown dtype', ', '.join(TYPES), short(said['dtype']))
-    if len(said['data_offsets']) != 2: raise words.refuse(f'tensor {short(name)}: data_offsets', 'two numbers', f'{len(said["data_offsets"])}')
-    if not possible(said['shape']): raise words.refuse(f'tensor {short(name)}', 'a shape that an array can have', short(said['shape']))
+    if len(said) < 3:
+        raise words.refuse(f'tensor {short(name)}', 'dtype, shape and data_offsets',
+                           f'only {", ".join(said) or "nothing"}')
+    if said['dtype'] not in TYPES:
+        raise words.refuse(f'tensor {short(name)}: unknown dtype', ', '.join(TYPES), short(said['dtype']))
+    if len(said['data_offsets']) != 2:
+        raise words.refuse(f'tensor {short(name)}: data_offsets', 'two numbers',
+                           f'{len(said["data_offsets"])}')
+    if not possible(said['shape']):
+        raise words.refuse(f'tensor {short(name)}', 'a shape that an array can have', short(said['shape']))
     return Stored(said['dtype'], said['shape'], *said['data_offsets'])
 
 def _read_header(words: Words) -> tuple[dict[str, Stored], Texts]:
@@ -184,16 +197,23 @@ def _read_header(words: Words) -> tuple[dict[str, Stored], Texts]:
 MAX_HEADER = 100_000_000
 
 def read_safetensors(path: str | os.PathLike) -> Weights:
-    "The tensors of a safetensors file; `CheckpointError` for anything that is not one, whatever its bytes."
+    "The tensors of a safetensors file; `CheckpointError` for any bytes that are not one."
     data = map_file(path, 8)
     length = int.from_bytes(data[:8], 'little')
     start, n = 8 + length, len(data) - 8 - length
-    if length > MAX_HEADER: raise CheckpointError(path, 'header too large', f'at most {MAX_HEADER} bytes', f'{length} bytes')
-    if n < 0: raise CheckpointError(path, 'truncated', f'a header of {length} bytes', f'header {length} > file {len(data)}')
-    if data[8:9] != b'{': raise CheckpointError(path, 'not a safetensors file', 'a header that begins with {', short(data[8:9]))
+    if length > MAX_HEADER:
+        raise CheckpointError(path, 'header too large', f'at most {MAX_HEADER} bytes', f'{length} bytes')
+    if n < 0:
+        raise CheckpointError(path, 'truncated', f'a header of {length} bytes',
+                              f'header {length} > file {len(data)}')
+    if data[8:9] != b'{':
+        raise CheckpointError(path, 'not a safetensors file', 'a header that begins with {',
+                              short(data[8:9]))
     tensors, metadata = _read_header(Words(path, data, 8, start))
     reached = check_layout(path, tensors, TYPES, n)
-    if reached < n: raise CheckpointError(path, 'bytes that belong to no tensor', f'{reached} bytes of data', f'{n} bytes')
+    if reached < n:
+        raise CheckpointError(path, 'bytes that belong to no tensor', f'{reached} bytes of data',
+                              f'{n} bytes')
     moved = {name: t._replace(begin=t.begin + start, end=t.end + start) for name, t in tensors.items()}
     return Weights(path, data, TYPES, moved, metadata)
 
@@ -224,7 +244,8 @@ def write_atomically(path: str | os.PathLike, blocks: Iterable) -> None:
     except BaseException as e:
         part.unlink(missing_ok=True)
         if not isinstance(e, OSError): raise
-        raise SaveError(path, 'not saved', 'room on a disk that can be written to', e.strerror or str(e), 'what was there before is untouched') from e
+        raise SaveError(path, 'not saved', 'room on a disk that can be written to',
+                        e.strerror or str(e), 'what was there before is untouched') from e
 
 def _fsync_folder(folder: Path) -> None:
     "Force a folder's names to the disk, where folders can be opened."
@@ -245,11 +266,13 @@ _OF_NUMPY = {np.dtype(t.numpy): name for name, t in reversed(TYPES.items()) if t
 def _stored_as(path, name: str, a: np.ndarray, dtypes: Mapping[str, str]) -> str:
     "The type under which an array is stored."
     if not isinstance(name, str) or name == '__metadata__' or not isinstance(a, np.ndarray):
-        raise CheckpointError(path, 'not a tensor', 'a name and an array', f'{short(name)}: {type(a).__name__}')
+        raise CheckpointError(path, 'not a tensor', 'a name and an array',
+                              f'{short(name)}: {type(a).__name__}')
     own = _OF_NUMPY.get(a.dtype.newbyteorder('<'))
     dtype = dtypes.get(name, own)
     if dtype not in TYPES or TYPES[dtype].block != 1 or np.dtype(TYPES[dtype].numpy) != a.dtype.newbyteorder('<'):
-        raise CheckpointError(path, f'tensor {short(name)}', f'a type of safetensors', f'{a.dtype} as {dtype}')
+        raise CheckpointError(path, f'tensor {short(name)}', f'a type of safetensors',
+                              f'{a.dtype} as {dtype}')
     return dtype
 
 
@@ -265,19 +288,23 @@ def _header(path, tensors: Mapping, dtypes: Mapping, metadata: Mapping | None) -
         begin, at = at, at + tensors[name].nbytes
         header[name] = {'dtype': stored[name], 'shape': tensors[name].shape, 'data_offsets': (begin, at)}
     try: text = json.dumps(header, separators=(',', ':'), ensure_ascii=False).encode()
-    except UnicodeEncodeError: raise CheckpointError(path, 'a name', 'text that UTF-8 can hold', 'a lone surrogate') from None
-    if len(text) > MAX_HEADER: raise CheckpointError(path, 'header too large', f'at most {MAX_HEADER} bytes', f'{len(text)} bytes')
+    except UnicodeEncodeError:
+        raise CheckpointError(path, 'a name', 'text that UTF-8 can hold', 'a lone surrogate') from None
+    if len(text) > MAX_HEADER:
+        raise CheckpointError(path, 'header too large', f'at most {MAX_HEADER} bytes',
+                              f'{len(text)} bytes')
     return text + b' '*(-len(text) % 8), order
 
 def write_safetensors(
     path: str | os.PathLike,
     tensors: Mapping[str, np.ndarray],         # arrays of any layout in memory
     metadata: Mapping[str, str] | None = None,
-    dtypes: Mapping[str, str] = {},            # names whose bits mean another type: {'w': 'BF16'} for a uint16 array
+    dtypes: Mapping[str, str] = {},            # names whose bits mean another type: {'w': 'BF16'}
 ) -> None:
     "Write tensors to a safetensors file, entirely or not at all; the same tensors give the same bytes."
     if any(not isinstance(text, str) for pair in (metadata or {}).items() for text in pair):
-        raise CheckpointError(path, 'metadata', 'text for each name', 'something else', 'json.dumps makes text of it')
+        raise CheckpointError(path, 'metadata', 'text for each name', 'something else',
+                              'json.dumps makes text of it')
     text, order = _header(path, tensors, dtypes, metadata)
     def blocks():
         yield len(text).to_bytes(8, 'little') + text
@@ -296,7 +323,8 @@ os.chdir(folder.name)
 # %%
 from bendml.checkpoint.weights import narrow
 x = np.arange(6, dtype=np.float32).reshape(2, 3)
-write_safetensors('small.safetensors', {'x': x.T, 'half': narrow(x)}, {'made by': 'this page'}, dtypes={'half': 'BF16'})
+tensors = {'x': x.T, 'half': narrow(x)}
+write_safetensors('small.safetensors', tensors, {'made by': 'this page'}, dtypes={'half': 'BF16'})
 w = read_safetensors('small.safetensors')
 assert (w['x'] == x.T).all() and (w.float32('half') == x).all() and not w['x'].flags.writeable
 w, w.stored, dict(w.metadata)
@@ -325,7 +353,8 @@ try_reading(F.replace(b'[0,16]', b'[0,4] '))
 try_reading(F[:-3])
 
 # %%
-twice = b'{"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"t":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}'
+entry = '"t":{"dtype":"F32","shape":[2],"data_offsets":[%d,%d]}'
+twice = ('{' + entry % (0, 8) + ',' + entry % (8, 16) + '}').encode()
 try_reading(len(twice).to_bytes(8, 'little') + twice + bytes(16))
 
 # %%

@@ -131,15 +131,18 @@ def _rows(decode: Callable[[np.ndarray], np.ndarray], block: int, size: int) -> 
 
 # %%
 #| export
-TYPES = {'F32': Type(1, 4, '<f4', as_float32), 'F16': Type(1, 2, '<f2', as_float32), 'BF16': Type(1, 2, '<u2', widen),
-         'F64': Type(1, 8, '<f8', as_float32), 'I8': Type(1, 1, 'i1'), 'I16': Type(1, 2, '<i2'), 'I32': Type(1, 4, '<i4'),
-         'I64': Type(1, 8, '<i8'), 'Q8_0': _rows(q8_0, 32, 34), 'Q4_0': _rows(q4_0, 32, 18), 'Q4_1': _rows(q4_1, 32, 20),
-         'Q5_0': _rows(q5_0, 32, 22), 'Q5_1': _rows(q5_1, 32, 24), 'Q4_K': _rows(q4_k, 256, 144),
-         'Q5_K': _rows(q5_k, 256, 176), 'Q6_K': _rows(q6_k, 256, 210), 'Q2_K': Type(256, 84, 'u1'),
-         'Q3_K': Type(256, 110, 'u1'), 'IQ4_NL': Type(32, 18, 'u1'), 'IQ4_XS': Type(256, 136, 'u1')}
+TYPES = {'F32': Type(1, 4, '<f4', as_float32), 'F16': Type(1, 2, '<f2', as_float32), 'F64': Type(1, 8, '<f8', as_float32),
+         'BF16': Type(1, 2, '<u2', widen),
+         'Q8_0': _rows(q8_0, 32, 34), 'Q4_0': _rows(q4_0, 32, 18), 'Q4_1': _rows(q4_1, 32, 20),
+         'Q5_0': _rows(q5_0, 32, 22), 'Q5_1': _rows(q5_1, 32, 24),
+         'Q4_K': _rows(q4_k, 256, 144), 'Q5_K': _rows(q5_k, 256, 176), 'Q6_K': _rows(q6_k, 256, 210),
+         'I8': Type(1, 1, 'i1'), 'I16': Type(1, 2, '<i2'), 'I32': Type(1, 4, '<i4'), 'I64': Type(1, 8, '<i8'),
+         'Q2_K': Type(256, 84, 'u1'), 'Q3_K': Type(256, 110, 'u1'),
+         'IQ4_NL': Type(32, 18, 'u1'), 'IQ4_XS': Type(256, 136, 'u1')}
 
-NUMBERS = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
-           13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 30: 'BF16'}
+NUMBERS = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K',
+           12: 'Q4_K', 13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 24: 'I8', 25: 'I16', 26: 'I32',
+           27: 'I64', 28: 'F64', 30: 'BF16'}
 
 # %% [markdown]
 # How many bits a number takes, and what a made-up block of each type looks like:
