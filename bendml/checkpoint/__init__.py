@@ -31,6 +31,7 @@ def _parts(node: object) -> dict[str, object] | None:
     if isinstance(node, (list, tuple)): return {str(i): part for i, part in enumerate(node)}
     return dict(node) if isinstance(node, Mapping) else None
 
+# %% ../../nbs/66b_checkpoint.ipynb #8bda9c8e
 def flatten(state: object, name: str = '') -> dict[str, object]:
     "The ends of a state, each with its path as its name; `CheckpointError` for what cannot be stored."
     ends, todo = {}, [(name, state)]
@@ -50,6 +51,7 @@ def flatten(state: object, name: str = '') -> dict[str, object]:
         todo += [(f'{name}.{key}' if name else key, part) for key, part in reversed(parts.items())]
     return ends
 
+# %% ../../nbs/66b_checkpoint.ipynb #c714cfad
 def _end(name: str, value: object) -> object:
     "A value that can be stored."
     if isinstance(value, np.generic): value = np.asarray(value)
@@ -68,6 +70,7 @@ def _parts_of_generator(g: np.random.Generator) -> dict[str, object]:
                               state['bit_generator'], 'numpy.random.default_rng is PCG64')
     return state
 
+# %% ../../nbs/66b_checkpoint.ipynb #5c45ee78
 def _generator(like: np.random.Generator, state: dict, name: str) -> np.random.Generator:
     "A generator in a given state."
     bits = type(like.bit_generator)(0)
@@ -104,6 +107,7 @@ def load(
     own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in have.items()}
     return _rebuild(like, own, '')
 
+# %% ../../nbs/66b_checkpoint.ipynb #6304a1de
 def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     "The ends that are no arrays."
     if _PLAIN not in metadata:
@@ -115,12 +119,13 @@ def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     words.end_of_text()
     return plain
 
+# %% ../../nbs/66b_checkpoint.ipynb #1890191a
 def _alike(a: object, b: object) -> bool:
     "Whether an end may stand for another: same type and shape. None may become a value, and a value None."
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray): return a.dtype == b.dtype and a.shape == b.shape
     return type(a) is type(b) or (a is None or b is None) and not isinstance(b, np.ndarray)
 
-# %% ../../nbs/66b_checkpoint.ipynb #6304a1de
+# %% ../../nbs/66b_checkpoint.ipynb #2a355648
 def _rebuild(like: object, ends: dict[str, object], name: str) -> object:
     "The tree of `like` with other ends."
     parts = _parts(like)
@@ -131,6 +136,7 @@ def _rebuild(like: object, ends: dict[str, object], name: str) -> object:
     if isinstance(like, tuple) and hasattr(like, '_fields'): return type(like)(**parts)
     return type(like)(parts.values()) if isinstance(like, (list, tuple)) else parts
 
+# %% ../../nbs/66b_checkpoint.ipynb #a9372ddf
 def _other_state(path, want, have, missing, unexpected, wrong) -> CheckpointError:
     "All in which a file's state differs from the one that was asked for."
     kind = lambda v: f'{v.dtype}{list(v.shape)}' if isinstance(v, np.ndarray) else type(v).__name__

@@ -40,6 +40,7 @@ def _six(b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scales = np.hstack([first & 63, third & 15 | first >> 6 << 4])
     return scales, np.hstack([second & 63, third >> 4 | second >> 6 << 4])
 
+# %% ../../nbs/65_blocks.ipynb #c45d12d0
 def _each(d: np.ndarray, q: np.ndarray) -> np.ndarray:
     "The value of its group, for each number."
     return np.repeat(d, q.shape[1]//d.shape[1], axis=1)
@@ -49,6 +50,7 @@ def _scaled(b: np.ndarray, q: np.ndarray) -> np.ndarray:
     scales, offsets = _six(b[:, 4:16])
     return _each(_half(b, 0)*scales, q)*q - _each(_half(b, 2)*offsets, q)
 
+# %% ../../nbs/65_blocks.ipynb #947e099b
 def q4_k(b): return _scaled(b, fields(b[:, 16:], 4, 32))
 def q5_k(b): return _scaled(b, fields(b[:, 48:], 4, 32) | fields(b[:, 16:48], 1, 32) << 4)
 

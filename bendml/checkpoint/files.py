@@ -34,6 +34,7 @@ def read_index(path: str | os.PathLike) -> dict[str, str]:
     if not files: raise CheckpointError(path, 'index', 'weight_map, with at least one tensor', 'none')
     return files
 
+# %% ../../nbs/65c_files.ipynb #b812680d
 def _plain_name(words: Words) -> str:
     "A file's name, without a path."
     name = read_string(words)
@@ -41,7 +42,7 @@ def _plain_name(words: Words) -> str:
         raise words.refuse('index', 'the name of a file in the same folder', short(name))
     return name
 
-# %% ../../nbs/65c_files.ipynb #b812680d
+# %% ../../nbs/65c_files.ipynb #b32f672b
 class Shards(Weights):
     "The tensors of several files as if they were in one."
     def __init__(self, path: Path, files: Mapping[str, Weights], metadata: Mapping):
@@ -60,6 +61,7 @@ class Shards(Weights):
         self.find(name)
         return self.files[name].float32(name)
 
+# %% ../../nbs/65c_files.ipynb #cf14bba4
 def read_shards(path: str | os.PathLike) -> Shards:
     "The tensors of a model in pieces, from its index; `CheckpointError` names what is not there."
     path, index = Path(path), read_index(path)
@@ -93,6 +95,7 @@ def open_weights(
     if path.name.endswith('.index.json'): return read_shards(path)
     return read_gguf(path) if map_file(path, 8)[:4] == b'GGUF' else read_safetensors(path)
 
+# %% ../../nbs/65c_files.ipynb #2213d704
 def _inside(folder: Path) -> Path:
     "The file in a folder that its tensors are to be read from."
     for pattern in ('*.safetensors.index.json', 'model.safetensors', '*.safetensors', '*.gguf'):
@@ -135,6 +138,7 @@ def _misfits(path, shapes: Mapping, missing: list, unexpected: list, wrong: dict
     return CheckpointError(path, 'tensors do not fit the model', '; '.join(expected) or 'no others',
                            '; '.join(observed) or 'not there', hint)
 
+# %% ../../nbs/65c_files.ipynb #697fd9c7
 def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     "Whether two arrays hold the same bytes, NaNs and signs of zero included."
     if a.dtype != b.dtype or a.shape != b.shape: return False

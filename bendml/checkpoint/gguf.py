@@ -62,6 +62,7 @@ class Value(NamedTuple):
     begin: int          # byte offset
     count: int | None   # of an array
 
+# %% ../../nbs/65b_gguf.ipynb #7fc178ea
 def _pass_over(c: Cursor, what: str) -> Value:
     "Find out where a value lies, and go on behind it."
     kind = _kind(c, what)
@@ -71,12 +72,14 @@ def _pass_over(c: Cursor, what: str) -> Value:
         raise CheckpointError(c.path, what, 'an array of numbers or strings', 'an array of arrays')
     return Value(kind, _pass(c, kind, count, what), count)
 
+# %% ../../nbs/65b_gguf.ipynb #fc29a7ff
 def _kind(c: Cursor, what: str) -> str:
     number = c.number('<I', what)
     if number not in KINDS:
         raise CheckpointError(c.path, f'unknown type of {what}', 'a number from 0 to 12', f'{number}')
     return KINDS[number]
 
+# %% ../../nbs/65b_gguf.ipynb #b1951e8d
 def _pass(c: Cursor, kind: str, count: int, what: str) -> int:
     "Go on behind `count` values; where they began."
     if kind != 'string': return c.take(count*struct.calcsize(kind), what)
@@ -164,6 +167,7 @@ def _named(c: Cursor, count: int, what: str, read) -> dict:
         found[name] = thing
     return found
 
+# %% ../../nbs/65b_gguf.ipynb #5f86b31c
 def _alignment(path, settings: Settings) -> int:
     "To what the tensors are aligned."
     key = 'general.alignment'

@@ -25,6 +25,7 @@ class Place:
         begin: int        # byte offset in the data
         end: int          # one past the last byte
 
+# %% ../../nbs/64b_layout.ipynb #68614bcc
 @datatype
 class Reach:
     "How far the tensors reach, if all is well so far; or what is not."
@@ -38,6 +39,7 @@ class Reach:
 Bytes = Place.Bytes
 Upto, Overlap, Hole, Backwards, Outside, WrongSize = Reach.__constructors__
 
+# %% ../../nbs/64b_layout.ipynb #b1f091cb
 @pure
 def count(shape: List[int]) -> int:
     "The number of elements."
@@ -84,6 +86,7 @@ def sound(ts: List[Place], n: int) -> bool:
             right = block*(end - begin) == size*count(shape)
             return 0 <= begin and begin <= end and end <= n and right and sound(rest, n)
 
+# %% ../../nbs/64b_layout.ipynb #41ea0a0b
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)')
 def in_bounds(ts: List[Place], at: int, n: int, gap: int, m: int):
     "Accepted tensors lie inside the data, and are of the right size."
@@ -99,6 +102,7 @@ def owners(ts: List[Place], x: int) -> int:
         case Nil(): return 0
         case Cons(Bytes(_, _, _, begin, end), rest): return owners(rest, x) + (1 if begin <= x and x < end else 0)
 
+# %% ../../nbs/64b_layout.ipynb #3b50b5b5
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)')
 def none_before(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     "Tensors placed from `at` on own nothing before it."
@@ -106,7 +110,7 @@ def none_before(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     assert x < at
     return owners(ts, x) == 0
 
-# %% ../../nbs/64b_layout.ipynb #3b50b5b5
+# %% ../../nbs/64b_layout.ipynb #94d7c62a
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)',
      cite=[none_before.here(ts='ts.tail', at='ts.head.end')])
 def disjoint(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
@@ -114,6 +118,7 @@ def disjoint(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     assert layout(ts, at, n, gap) == Upto(m)
     return owners(ts, x) <= 1
 
+# %% ../../nbs/64b_layout.ipynb #4b0e07bd
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, 1)',
      cite=[none_before.here(ts='ts.tail', at='ts.head.end', gap='1')])
 def complete(ts: List[Place], at: int, n: int, m: int, x: int):
@@ -133,6 +138,7 @@ def tiled(ts: List[Place], at: int, n: int) -> bool:
             right = block*(end - begin) == size*count(shape)
             return begin == at and begin <= end and end <= n and right and tiled(rest, end, n)
 
+# %% ../../nbs/64b_layout.ipynb #467895bf
 @law(induct='ts', gen='at', opaque=[count])
 def accepted(ts: List[Place], at: int, n: int):
     "What tiles the data is accepted, up to its end."
@@ -147,12 +153,14 @@ def append(s: List[Place], t: List[Place]) -> List[Place]:
         case Nil(): return t
         case Cons(head, rest): return Cons(head, append(rest, t))
 
+# %% ../../nbs/64b_layout.ipynb #1c60bd75
 @law(induct='s', gen='at', opaque=[count, place], split=['place(t, e, n, gap)'], ih='layout(s, at, n, gap)')
 def one_more(s: List[Place], t: Place, at: int, n: int, gap: int, e: int):
     "If tensors reach up to `e`, then with one more they reach as far as `place` says from there."
     assert layout(s, at, n, gap) == Upto(e)
     return layout(append(s, Cons(t, Nil())), at, n, gap) == place(t, e, n, gap)
 
+# %% ../../nbs/64b_layout.ipynb #85210170
 def check_layout(
     path: str | os.PathLike,
     tensors: Mapping[str, Stored],  # offsets count from the beginning of the data

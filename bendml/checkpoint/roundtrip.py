@@ -19,6 +19,7 @@ class Number:
     "A number of any kind."
     samples = (0, 1, 2)
 
+# %% ../../nbs/66_roundtrip.ipynb #919e5e09
 @datatype
 class Tree:
     "Parameters: none, an array, or two parts."
@@ -30,6 +31,7 @@ class Tree:
 
 Empty, Leaf, Both = Tree.Empty, Tree.Leaf, Tree.Both
 
+# %% ../../nbs/66_roundtrip.ipynb #dc24c564
 @pure
 def length(v: List[A]) -> int:
     "How many there are."
@@ -37,6 +39,7 @@ def length(v: List[A]) -> int:
         case Nil(): return 0
         case Cons(_, rest): return 1 + length(rest)
 
+# %% ../../nbs/66_roundtrip.ipynb #02121558
 @pure
 def size(p: Tree) -> int:
     "How many numbers a model has."
@@ -45,6 +48,7 @@ def size(p: Tree) -> int:
         case Leaf(v): return length(v)
         case Both(l, r): return size(l) + size(r)
 
+# %% ../../nbs/66_roundtrip.ipynb #1ffd01a8
 @pure
 def same(q: Tree, p: Tree) -> bool:
     "Whether two models have the same shape, whatever their numbers are."
@@ -62,6 +66,7 @@ def append(s: List[A], t: List[A]) -> List[A]:
         case Nil(): return t
         case Cons(h, rest): return Cons(h, append(rest, t))
 
+# %% ../../nbs/66_roundtrip.ipynb #b494bb16
 @pure
 def first(v: List[A], s: List[A]) -> List[A]:
     "The first of `s`, as many as `v` has."
@@ -69,6 +74,7 @@ def first(v: List[A], s: List[A]) -> List[A]:
         case Cons(_, more), Cons(h, rest): return Cons(h, first(more, rest))
         case _: return Nil()
 
+# %% ../../nbs/66_roundtrip.ipynb #8b1a352f
 @pure
 def after(v: List[A], s: List[A]) -> List[A]:
     "What is left of `s` without as many as `v` has."
@@ -76,7 +82,7 @@ def after(v: List[A], s: List[A]) -> List[A]:
         case Cons(_, more), Cons(_, rest): return after(more, rest)
         case _: return s
 
-# %% ../../nbs/66_roundtrip.ipynb #b494bb16
+# %% ../../nbs/66_roundtrip.ipynb #621f1b92
 @pure
 def dump(p: Tree) -> List[Number]:
     "All numbers of a model, in order."
@@ -85,6 +91,7 @@ def dump(p: Tree) -> List[Number]:
         case Leaf(v): return v
         case Both(l, r): return append(dump(l), dump(r))
 
+# %% ../../nbs/66_roundtrip.ipynb #f0a03d68
 @pure
 def load(q: Tree, s: List[Number]) -> Tree:
     "A model of the shape of `q` with the numbers of `s`."
@@ -102,17 +109,20 @@ def first_append(v: List[A], w: List[A], s: List[A]):
     assert length(v) == length(w)
     return first(v, append(w, s)) == w
 
+# %% ../../nbs/66_roundtrip.ipynb #aa1f69cf
 @law(induct='v', gen='w', cite=[length_pos], split='w')
 def after_append(v: List[A], w: List[A], s: List[A]):
     assert length(v) == length(w)
     return after(v, append(w, s)) == s
 
+# %% ../../nbs/66_roundtrip.ipynb #775e099a
 @law(induct='s')
 def append_nil(s: List[A]): return append(s, Nil()) == s
 
 @law(induct='s')
 def append_assoc(s: List[A], t: List[A], u: List[A]): return append(append(s, t), u) == append(s, append(t, u))
 
+# %% ../../nbs/66_roundtrip.ipynb #254be19e
 @law(induct='s', trigger='length(append(s, t))')
 def length_append(s: List[A], t: List[A]): return length(append(s, t)) == length(s) + length(t)
 
@@ -122,12 +132,14 @@ def same_length(q: Tree, p: Tree):
     assert same(q, p)
     return length(dump(q)) == length(dump(p))
 
+# %% ../../nbs/66_roundtrip.ipynb #c8963cc7
 @law(induct='q', gen=['p', 's'], split='p', cite=[first_append, append_assoc, same_length,
      after_append.here(v='dump(q.left)', w='dump(p.left)', s='append(dump(p.right), s)')])
 def load_dump_rest(q: Tree, p: Tree, s: List[Number]):
     assert same(q, p)
     return load(q, append(dump(p), s)) == p
 
+# %% ../../nbs/66_roundtrip.ipynb #a497437e
 @law(cite=[load_dump_rest.here(s='Nil()'), append_nil])
 def load_dump(q: Tree, p: Tree):
     "A model that was dumped is loaded as it was."
@@ -142,6 +154,7 @@ def write(v: List[Number], at: int, a: Array[int, Number]) -> Array[int, Number]
         case Nil(): return a
         case Cons(h, rest): return write(rest, at + 1, store(a, at, h))
 
+# %% ../../nbs/66_roundtrip.ipynb #ab1b452d
 @pure
 def read(v: List[Number], at: int, a: Array[int, Number]) -> List[Number]:
     "As many numbers as `v` has, from `at` on."
@@ -149,6 +162,7 @@ def read(v: List[Number], at: int, a: Array[int, Number]) -> List[Number]:
         case Nil(): return Nil()
         case Cons(_, rest): return Cons(select(a, at), read(rest, at + 1, a))
 
+# %% ../../nbs/66_roundtrip.ipynb #38533f09
 @pure
 def store_at(p: Tree, at: int, a: Array[int, Number]) -> Array[int, Number]:
     "The array with a model in its cells from `at` on."
@@ -157,6 +171,7 @@ def store_at(p: Tree, at: int, a: Array[int, Number]) -> Array[int, Number]:
         case Leaf(v): return write(v, at, a)
         case Both(l, r): return store_at(r, at + size(l), store_at(l, at, a))
 
+# %% ../../nbs/66_roundtrip.ipynb #9e25810a
 @pure
 def load_at(q: Tree, at: int, a: Array[int, Number]) -> Tree:
     "A model of the shape of `q` with the numbers from `at` on."
@@ -174,16 +189,19 @@ def write_frame(v: List[Number], at: int, a: Array[int, Number], i: int):
     assert i < at or i >= at + length(v)
     return select(write(v, at, a), i) == select(a, i)
 
+# %% ../../nbs/66_roundtrip.ipynb #69711cfd
 @law(induct='p', gen=['at', 'a'], cite=[write_frame, size_pos], trigger='select(store_at(p, at, a), i)')
 def store_frame(p: Tree, at: int, a: Array[int, Number], i: int):
     assert i < at or i >= at + size(p)
     return select(store_at(p, at, a), i) == select(a, i)
 
+# %% ../../nbs/66_roundtrip.ipynb #06b852bf
 @law(induct='u', gen='x', cite=[store_frame, length_pos], opaque=[store_at])
 def read_frame(u: List[Number], x: int, p: Tree, at: int, a: Array[int, Number]):
     assert x + length(u) <= at
     return read(u, x, store_at(p, at, a)) == read(u, x, a)
 
+# %% ../../nbs/66_roundtrip.ipynb #4af55386
 @law(induct='q', gen='x', cite=[read_frame, size_pos], opaque=[store_at])
 def load_frame(q: Tree, x: int, p: Tree, at: int, a: Array[int, Number]):
     assert x + size(q) <= at
@@ -195,11 +213,13 @@ def read_write(u: List[Number], v: List[Number], at: int, a: Array[int, Number])
     assert length(u) == length(v)
     return read(u, at, write(v, at, a)) == v
 
+# %% ../../nbs/66_roundtrip.ipynb #1d0ba87c
 @law(induct='q', gen='p', split='p', trigger='same(q, p)')
 def same_size(q: Tree, p: Tree):
     assert same(q, p)
     return size(q) == size(p)
 
+# %% ../../nbs/66_roundtrip.ipynb #51592be5
 @law(induct='q', gen=['p', 'at', 'a'], split='p', ih='same(q, p); store_at(p, at, a)', cite=[same_size, read_write,
      load_frame.here(q='q.left', x='at', p='p.right', at='at + size(p.left)', a='store_at(p.left, at, a)')])
 def load_store(q: Tree, p: Tree, at: int, a: Array[int, Number]):

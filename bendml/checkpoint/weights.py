@@ -23,6 +23,7 @@ class CheckpointError(ValueError):
         self.problem = problem
     def __str__(self): return self.args[0]
 
+# %% ../../nbs/64_weights.ipynb #95c8a77a
 class Missing(CheckpointError, KeyError):
     "There is nothing of that name."
 
@@ -45,6 +46,7 @@ def map_file(
             raise CheckpointError(path, 'truncated', f'a file of {least} bytes or more', f'{size} bytes')
         return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
 
+# %% ../../nbs/64_weights.ipynb #b2dcae0e
 def view(data: mmap.mmap, dtype: str, shape: tuple[int, ...], begin: int) -> np.ndarray:
     "An array on the file's own bytes, read only; a copy where they are not aligned."
     a = np.ndarray(shape, dtype, data, begin)
@@ -72,6 +74,7 @@ class Type(NamedTuple):
     numpy: str                                                 # u1 for bytes
     float32: Callable[[np.ndarray], np.ndarray] | None = None  # what they are as float32
 
+# %% ../../nbs/64_weights.ipynb #ee7e1768
 def as_float32(a: np.ndarray) -> np.ndarray:
     "Numbers as float32, as they are if they are float32."
     return a.astype(np.float32, copy=False)
@@ -83,6 +86,7 @@ class Stored(NamedTuple):
     begin: int   # byte offset
     end: int     # one past the last byte
 
+# %% ../../nbs/64_weights.ipynb #0128ae38
 def possible(shape: tuple[int, ...]) -> bool:
     "Whether an array can have this shape: NumPy's sizes have 63 bits, zeros left out."
     return len(shape) <= 64 and math.prod(d for d in shape if d) < 1 << 59

@@ -40,6 +40,9 @@ class Place:
         begin: int        # byte offset in the data
         end: int          # one past the last byte
 
+
+# %%
+#| export
 @datatype
 class Reach:
     "How far the tensors reach, if all is well so far; or what is not."
@@ -53,6 +56,9 @@ class Reach:
 Bytes = Place.Bytes
 Upto, Overlap, Hole, Backwards, Outside, WrongSize = Reach.__constructors__
 
+
+# %%
+#| export
 @pure
 def count(shape: List[int]) -> int:
     "The number of elements."
@@ -125,6 +131,9 @@ def sound(ts: List[Place], n: int) -> bool:
             right = block*(end - begin) == size*count(shape)
             return 0 <= begin and begin <= end and end <= n and right and sound(rest, n)
 
+
+# %%
+#| export
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)')
 def in_bounds(ts: List[Place], at: int, n: int, gap: int, m: int):
     "Accepted tensors lie inside the data, and are of the right size."
@@ -151,6 +160,9 @@ def owners(ts: List[Place], x: int) -> int:
         case Nil(): return 0
         case Cons(Bytes(_, _, _, begin, end), rest): return owners(rest, x) + (1 if begin <= x and x < end else 0)
 
+
+# %%
+#| export
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, gap)')
 def none_before(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     "Tensors placed from `at` on own nothing before it."
@@ -168,6 +180,9 @@ def disjoint(ts: List[Place], at: int, n: int, gap: int, m: int, x: int):
     assert layout(ts, at, n, gap) == Upto(m)
     return owners(ts, x) <= 1
 
+
+# %%
+#| export
 @law(induct='ts', gen='at', opaque=[count], ih='layout(ts, at, n, 1)',
      cite=[none_before.here(ts='ts.tail', at='ts.head.end', gap='1')])
 def complete(ts: List[Place], at: int, n: int, m: int, x: int):
@@ -198,6 +213,9 @@ def tiled(ts: List[Place], at: int, n: int) -> bool:
             right = block*(end - begin) == size*count(shape)
             return begin == at and begin <= end and end <= n and right and tiled(rest, end, n)
 
+
+# %%
+#| export
 @law(induct='ts', gen='at', opaque=[count])
 def accepted(ts: List[Place], at: int, n: int):
     "What tiles the data is accepted, up to its end."
@@ -224,12 +242,18 @@ def append(s: List[Place], t: List[Place]) -> List[Place]:
         case Nil(): return t
         case Cons(head, rest): return Cons(head, append(rest, t))
 
+
+# %%
+#| export
 @law(induct='s', gen='at', opaque=[count, place], split=['place(t, e, n, gap)'], ih='layout(s, at, n, gap)')
 def one_more(s: List[Place], t: Place, at: int, n: int, gap: int, e: int):
     "If tensors reach up to `e`, then with one more they reach as far as `place` says from there."
     assert layout(s, at, n, gap) == Upto(e)
     return layout(append(s, Cons(t, Nil())), at, n, gap) == place(t, e, n, gap)
 
+
+# %%
+#| export
 def check_layout(
     path: str | os.PathLike,
     tensors: Mapping[str, Stored],  # offsets count from the beginning of the data

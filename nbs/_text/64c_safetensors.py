@@ -52,6 +52,9 @@ _NUMBERS = _word(rb'\[(?:[ \t\n\r]*+|' + _NUMBER + rb'(?:,' + _NUMBER + rb'){0,6
 _PLAIN = _word(_STRING.pattern + rb'|-?(?:\d[-+.eE\d]{0,4000}+|Infinity)|NaN|true|false|null')
 _OPEN, _CLOSE, _COLON, _NEXT, _END = map(_word, (rb'\{', rb'\}', rb':', rb'[,}]', rb'\Z'))
 
+
+# %%
+#| export
 class Words:
     "The words of a JSON text, one after the other; `CheckpointError` tells where something else stands."
     def __init__(self, path, text, begin: int, end: int):
@@ -80,6 +83,9 @@ def as_text(raw: bytes) -> str | None:
     except ValueError: return None
     return text
 
+
+# %%
+#| export
 def read_string(words: Words) -> str:
     "A short string: a name."
     raw = words.take(_STRING, 'a string')
@@ -88,16 +94,25 @@ def read_string(words: Words) -> str:
         raise words.refuse('header', f'a string of valid UTF-8, {MAX_NAME} bytes at most', short(raw))
     return text
 
+
+# %%
+#| export
 def read_span(words: Words) -> tuple[int, int]:
     "Where a string of any length begins and ends."
     raw = words.take(_STRING, 'a string')
     return words.at - len(raw), words.at
 
+
+# %%
+#| export
 def read_numbers(words: Words) -> tuple[int, ...]:
     "A list of whole numbers, none negative."
     raw = words.take(_NUMBERS, 'at most 64 whole numbers in brackets')[1:-1]
     return tuple(map(int, raw.split(b','))) if raw.strip() else ()
 
+
+# %%
+#| export
 def read_plain(words: Words) -> str | int | float | bool | None:
     "A string, a number, true, false or null."
     raw = words.take(_PLAIN, 'a string, a number, true, false or null')
@@ -105,6 +120,9 @@ def read_plain(words: Words) -> str | int | float | bool | None:
     except ValueError:
         raise words.refuse('not JSON', 'a string, a number, true, false or null', short(raw)) from None
 
+
+# %%
+#| export
 def read_names(words: Words) -> Iterator[str]:
     "The names of an object's members; the caller reads each value before asking for the next name."
     words.take(_OPEN, '{')
@@ -177,6 +195,9 @@ def _read_entry(words: Words, name: str) -> Stored:
         raise words.refuse(f'tensor {short(name)}', 'a shape that an array can have', short(said['shape']))
     return Stored(said['dtype'], said['shape'], *said['data_offsets'])
 
+
+# %%
+#| export
 def _read_header(words: Words) -> tuple[dict[str, Stored], Texts]:
     "The tensors and the metadata of a header."
     tensors, metadata = {}, {}
@@ -247,6 +268,9 @@ def write_atomically(path: str | os.PathLike, blocks: Iterable) -> None:
         raise SaveError(path, 'not saved', 'room on a disk that can be written to',
                         e.strerror or str(e), 'what was there before is untouched') from e
 
+
+# %%
+#| export
 def _fsync_folder(folder: Path) -> None:
     "Force a folder's names to the disk, where folders can be opened."
     if not hasattr(os, 'O_DIRECTORY'): return
@@ -295,6 +319,9 @@ def _header(path, tensors: Mapping, dtypes: Mapping, metadata: Mapping | None) -
                               f'{len(text)} bytes')
     return text + b' '*(-len(text) % 8), order
 
+
+# %%
+#| export
 def write_safetensors(
     path: str | os.PathLike,
     tensors: Mapping[str, np.ndarray],         # arrays of any layout in memory

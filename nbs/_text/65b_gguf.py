@@ -87,6 +87,9 @@ class Value(NamedTuple):
     begin: int          # byte offset
     count: int | None   # of an array
 
+
+# %%
+#| export
 def _pass_over(c: Cursor, what: str) -> Value:
     "Find out where a value lies, and go on behind it."
     kind = _kind(c, what)
@@ -96,12 +99,18 @@ def _pass_over(c: Cursor, what: str) -> Value:
         raise CheckpointError(c.path, what, 'an array of numbers or strings', 'an array of arrays')
     return Value(kind, _pass(c, kind, count, what), count)
 
+
+# %%
+#| export
 def _kind(c: Cursor, what: str) -> str:
     number = c.number('<I', what)
     if number not in KINDS:
         raise CheckpointError(c.path, f'unknown type of {what}', 'a number from 0 to 12', f'{number}')
     return KINDS[number]
 
+
+# %%
+#| export
 def _pass(c: Cursor, kind: str, count: int, what: str) -> int:
     "Go on behind `count` values; where they began."
     if kind != 'string': return c.take(count*struct.calcsize(kind), what)
@@ -209,6 +218,9 @@ def _named(c: Cursor, count: int, what: str, read) -> dict:
         found[name] = thing
     return found
 
+
+# %%
+#| export
 def _alignment(path, settings: Settings) -> int:
     "To what the tensors are aligned."
     key = 'general.alignment'

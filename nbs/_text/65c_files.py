@@ -48,6 +48,9 @@ def read_index(path: str | os.PathLike) -> dict[str, str]:
     if not files: raise CheckpointError(path, 'index', 'weight_map, with at least one tensor', 'none')
     return files
 
+
+# %%
+#| export
 def _plain_name(words: Words) -> str:
     "A file's name, without a path."
     name = read_string(words)
@@ -76,6 +79,9 @@ class Shards(Weights):
         self.find(name)
         return self.files[name].float32(name)
 
+
+# %%
+#| export
 def read_shards(path: str | os.PathLike) -> Shards:
     "The tensors of a model in pieces, from its index; `CheckpointError` names what is not there."
     path, index = Path(path), read_index(path)
@@ -116,6 +122,9 @@ def open_weights(
     if path.name.endswith('.index.json'): return read_shards(path)
     return read_gguf(path) if map_file(path, 8)[:4] == b'GGUF' else read_safetensors(path)
 
+
+# %%
+#| export
 def _inside(folder: Path) -> Path:
     "The file in a folder that its tensors are to be read from."
     for pattern in ('*.safetensors.index.json', 'model.safetensors', '*.safetensors', '*.gguf'):
@@ -179,6 +188,9 @@ def _misfits(path, shapes: Mapping, missing: list, unexpected: list, wrong: dict
     return CheckpointError(path, 'tensors do not fit the model', '; '.join(expected) or 'no others',
                            '; '.join(observed) or 'not there', hint)
 
+
+# %%
+#| export
 def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     "Whether two arrays hold the same bytes, NaNs and signs of zero included."
     if a.dtype != b.dtype or a.shape != b.shape: return False

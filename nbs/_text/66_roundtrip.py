@@ -33,6 +33,9 @@ class Number:
     "A number of any kind."
     samples = (0, 1, 2)
 
+
+# %%
+#| export
 @datatype
 class Tree:
     "Parameters: none, an array, or two parts."
@@ -44,6 +47,9 @@ class Tree:
 
 Empty, Leaf, Both = Tree.Empty, Tree.Leaf, Tree.Both
 
+
+# %%
+#| export
 @pure
 def length(v: List[A]) -> int:
     "How many there are."
@@ -51,6 +57,9 @@ def length(v: List[A]) -> int:
         case Nil(): return 0
         case Cons(_, rest): return 1 + length(rest)
 
+
+# %%
+#| export
 @pure
 def size(p: Tree) -> int:
     "How many numbers a model has."
@@ -59,6 +68,9 @@ def size(p: Tree) -> int:
         case Leaf(v): return length(v)
         case Both(l, r): return size(l) + size(r)
 
+
+# %%
+#| export
 @pure
 def same(q: Tree, p: Tree) -> bool:
     "Whether two models have the same shape, whatever their numbers are."
@@ -84,6 +96,9 @@ def append(s: List[A], t: List[A]) -> List[A]:
         case Nil(): return t
         case Cons(h, rest): return Cons(h, append(rest, t))
 
+
+# %%
+#| export
 @pure
 def first(v: List[A], s: List[A]) -> List[A]:
     "The first of `s`, as many as `v` has."
@@ -91,6 +106,9 @@ def first(v: List[A], s: List[A]) -> List[A]:
         case Cons(_, more), Cons(h, rest): return Cons(h, first(more, rest))
         case _: return Nil()
 
+
+# %%
+#| export
 @pure
 def after(v: List[A], s: List[A]) -> List[A]:
     "What is left of `s` without as many as `v` has."
@@ -109,6 +127,9 @@ def dump(p: Tree) -> List[Number]:
         case Leaf(v): return v
         case Both(l, r): return append(dump(l), dump(r))
 
+
+# %%
+#| export
 @pure
 def load(q: Tree, s: List[Number]) -> Tree:
     "A model of the shape of `q` with the numbers of `s`."
@@ -139,17 +160,26 @@ def first_append(v: List[A], w: List[A], s: List[A]):
     assert length(v) == length(w)
     return first(v, append(w, s)) == w
 
+
+# %%
+#| export
 @law(induct='v', gen='w', cite=[length_pos], split='w')
 def after_append(v: List[A], w: List[A], s: List[A]):
     assert length(v) == length(w)
     return after(v, append(w, s)) == s
 
+
+# %%
+#| export
 @law(induct='s')
 def append_nil(s: List[A]): return append(s, Nil()) == s
 
 @law(induct='s')
 def append_assoc(s: List[A], t: List[A], u: List[A]): return append(append(s, t), u) == append(s, append(t, u))
 
+
+# %%
+#| export
 @law(induct='s', trigger='length(append(s, t))')
 def length_append(s: List[A], t: List[A]): return length(append(s, t)) == length(s) + length(t)
 
@@ -166,12 +196,18 @@ def same_length(q: Tree, p: Tree):
     assert same(q, p)
     return length(dump(q)) == length(dump(p))
 
+
+# %%
+#| export
 @law(induct='q', gen=['p', 's'], split='p', cite=[first_append, append_assoc, same_length,
      after_append.here(v='dump(q.left)', w='dump(p.left)', s='append(dump(p.right), s)')])
 def load_dump_rest(q: Tree, p: Tree, s: List[Number]):
     assert same(q, p)
     return load(q, append(dump(p), s)) == p
 
+
+# %%
+#| export
 @law(cite=[load_dump_rest.here(s='Nil()'), append_nil])
 def load_dump(q: Tree, p: Tree):
     "A model that was dumped is loaded as it was."
@@ -182,6 +218,26 @@ def load_dump(q: Tree, p: Tree):
 # %%
 assert prove(load_dump).holds
 prove(load_dump)
+
+
+# %% [markdown]
+# A `load` that forgets to leave out what the left part took is found out, by the smallest model on which it matters:
+
+# %%
+@pure
+def load_wrong(q: Tree, s: List[Number]) -> Tree:
+    match q:
+        case Empty(): return Empty()
+        case Leaf(v): return Leaf(first(v, s))
+        case Both(l, r): return Both(load_wrong(l, s), load_wrong(r, s))
+
+@law(induct='p')
+def loses_nothing(p: Tree): return load_wrong(p, dump(p)) == p
+
+
+# %%
+assert prove(loses_nothing).verdict == 'refuted'
+prove(loses_nothing)
 
 
 # %% [markdown]
@@ -200,6 +256,9 @@ def write(v: List[Number], at: int, a: Array[int, Number]) -> Array[int, Number]
         case Nil(): return a
         case Cons(h, rest): return write(rest, at + 1, store(a, at, h))
 
+
+# %%
+#| export
 @pure
 def read(v: List[Number], at: int, a: Array[int, Number]) -> List[Number]:
     "As many numbers as `v` has, from `at` on."
@@ -207,6 +266,9 @@ def read(v: List[Number], at: int, a: Array[int, Number]) -> List[Number]:
         case Nil(): return Nil()
         case Cons(_, rest): return Cons(select(a, at), read(rest, at + 1, a))
 
+
+# %%
+#| export
 @pure
 def store_at(p: Tree, at: int, a: Array[int, Number]) -> Array[int, Number]:
     "The array with a model in its cells from `at` on."
@@ -215,6 +277,9 @@ def store_at(p: Tree, at: int, a: Array[int, Number]) -> Array[int, Number]:
         case Leaf(v): return write(v, at, a)
         case Both(l, r): return store_at(r, at + size(l), store_at(l, at, a))
 
+
+# %%
+#| export
 @pure
 def load_at(q: Tree, at: int, a: Array[int, Number]) -> Tree:
     "A model of the shape of `q` with the numbers from `at` on."
@@ -241,16 +306,25 @@ def write_frame(v: List[Number], at: int, a: Array[int, Number], i: int):
     assert i < at or i >= at + length(v)
     return select(write(v, at, a), i) == select(a, i)
 
+
+# %%
+#| export
 @law(induct='p', gen=['at', 'a'], cite=[write_frame, size_pos], trigger='select(store_at(p, at, a), i)')
 def store_frame(p: Tree, at: int, a: Array[int, Number], i: int):
     assert i < at or i >= at + size(p)
     return select(store_at(p, at, a), i) == select(a, i)
 
+
+# %%
+#| export
 @law(induct='u', gen='x', cite=[store_frame, length_pos], opaque=[store_at])
 def read_frame(u: List[Number], x: int, p: Tree, at: int, a: Array[int, Number]):
     assert x + length(u) <= at
     return read(u, x, store_at(p, at, a)) == read(u, x, a)
 
+
+# %%
+#| export
 @law(induct='q', gen='x', cite=[read_frame, size_pos], opaque=[store_at])
 def load_frame(q: Tree, x: int, p: Tree, at: int, a: Array[int, Number]):
     assert x + size(q) <= at
@@ -267,11 +341,17 @@ def read_write(u: List[Number], v: List[Number], at: int, a: Array[int, Number])
     assert length(u) == length(v)
     return read(u, at, write(v, at, a)) == v
 
+
+# %%
+#| export
 @law(induct='q', gen='p', split='p', trigger='same(q, p)')
 def same_size(q: Tree, p: Tree):
     assert same(q, p)
     return size(q) == size(p)
 
+
+# %%
+#| export
 @law(induct='q', gen=['p', 'at', 'a'], split='p', ih='same(q, p); store_at(p, at, a)', cite=[same_size, read_write,
      load_frame.here(q='q.left', x='at', p='p.right', at='at + size(p.left)', a='store_at(p.left, at, a)')])
 def load_store(q: Tree, p: Tree, at: int, a: Array[int, Number]):
@@ -283,24 +363,6 @@ def load_store(q: Tree, p: Tree, at: int, a: Array[int, Number]):
 # %%
 assert prove(load_store).holds
 prove(load_store)
-
-
-# %% [markdown]
-# An offset that forgets how large the left part is, and so writes the right part over it, is found out:
-
-# %%
-@pure
-def store_wrong(p: Tree, at: int, a: Array[int, Number]) -> Array[int, Number]:
-    match p:
-        case Empty(): return a
-        case Leaf(v): return write(v, at, a)
-        case Both(l, r): return store_wrong(r, at, store_wrong(l, at, a))
-
-@law(induct='p', gen=['at', 'a'])
-def load_wrong(p: Tree, at: int, a: Array[int, Number]): return load_at(p, at, store_wrong(p, at, a)) == p
-
-assert prove(load_wrong).verdict == 'refuted'
-prove(load_wrong)
 
 # %% [markdown]
 # ## What this does not show

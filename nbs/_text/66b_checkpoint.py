@@ -46,6 +46,9 @@ def _parts(node: object) -> dict[str, object] | None:
     if isinstance(node, (list, tuple)): return {str(i): part for i, part in enumerate(node)}
     return dict(node) if isinstance(node, Mapping) else None
 
+
+# %%
+#| export
 def flatten(state: object, name: str = '') -> dict[str, object]:
     "The ends of a state, each with its path as its name; `CheckpointError` for what cannot be stored."
     ends, todo = {}, [(name, state)]
@@ -65,6 +68,9 @@ def flatten(state: object, name: str = '') -> dict[str, object]:
         todo += [(f'{name}.{key}' if name else key, part) for key, part in reversed(parts.items())]
     return ends
 
+
+# %%
+#| export
 def _end(name: str, value: object) -> object:
     "A value that can be stored."
     if isinstance(value, np.generic): value = np.asarray(value)
@@ -89,6 +95,9 @@ def _parts_of_generator(g: np.random.Generator) -> dict[str, object]:
                               state['bit_generator'], 'numpy.random.default_rng is PCG64')
     return state
 
+
+# %%
+#| export
 def _generator(like: np.random.Generator, state: dict, name: str) -> np.random.Generator:
     "A generator in a given state."
     bits = type(like.bit_generator)(0)
@@ -144,6 +153,9 @@ def load(
     own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in have.items()}
     return _rebuild(like, own, '')
 
+
+# %%
+#| export
 def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     "The ends that are no arrays."
     if _PLAIN not in metadata:
@@ -155,6 +167,9 @@ def _plain(path, metadata: Mapping[str, str]) -> dict[str, object]:
     words.end_of_text()
     return plain
 
+
+# %%
+#| export
 def _alike(a: object, b: object) -> bool:
     "Whether an end may stand for another: same type and shape. None may become a value, and a value None."
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray): return a.dtype == b.dtype and a.shape == b.shape
@@ -173,6 +188,9 @@ def _rebuild(like: object, ends: dict[str, object], name: str) -> object:
     if isinstance(like, tuple) and hasattr(like, '_fields'): return type(like)(**parts)
     return type(like)(parts.values()) if isinstance(like, (list, tuple)) else parts
 
+
+# %%
+#| export
 def _other_state(path, want, have, missing, unexpected, wrong) -> CheckpointError:
     "All in which a file's state differs from the one that was asked for."
     kind = lambda v: f'{v.dtype}{list(v.shape)}' if isinstance(v, np.ndarray) else type(v).__name__
