@@ -82,7 +82,7 @@ def look_at(path, read, refused) -> str:
         for key in w.metadata: w.metadata[key]
         return 'accepted'
     except refused as e:
-        assert 'expected' in str(e) and 'observed' in str(e) and len(str(e)) < 2000 and str(e).isprintable() or '\n' in str(e)
+        assert '- expected : ' in str(e) and '- observed : ' in str(e) and len(str(e)) < 2000 and all(line.isprintable() for line in str(e).splitlines()), str(e)
         return 'refused'
 
 
@@ -91,8 +91,11 @@ if __name__ == '__main__' and sys.argv[1] == 'read':
     from bendml.checkpoint import CheckpointError, read_gguf, read_safetensors
     files = sorted(Path(sys.argv[2]).iterdir())
     read = read_gguf if files[0].suffix == '.gguf' else read_safetensors
-    for f in files[:20]: look_at(f, read, CheckpointError)
+    def opened(f):
+        try: return len(read(f)) >= 0
+        except CheckpointError: return False
+    for f in files[:20]: opened(f)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    said = [look_at(f, read, CheckpointError) for f in files]
+    said = [opened(f) for f in files]
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({'grew': 1024*(after - before), 'largest': max(f.stat().st_size for f in files), 'accepted': said.count('accepted'), 'files': len(files)}))
+    print(json.dumps({'grew': 1024*(after - before), 'largest': max(f.stat().st_size for f in files), 'accepted': sum(said), 'files': len(files)}))

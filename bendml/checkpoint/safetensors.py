@@ -33,10 +33,12 @@ class Words:
         self.path, self.text, self.at, self.end = path, text, begin, end
 
     def refuse(self, problem: str, expected: str, observed: str | None = None) -> CheckpointError:
+        "What is wrong here."
         seen = short(bytes(self.text[self.at:min(self.at + 20, self.end)])) if self.at < self.end else 'the end'
         return CheckpointError(self.path, f'{problem}, at byte {self.at}', expected, observed or seen)
 
     def take(self, word: re.Pattern, expected: str) -> bytes:
+        "The next word, and go on behind it."
         found = word.match(self.text, self.at, self.end)
         if not found: raise self.refuse('header', expected)
         self.at = found.end()
@@ -191,12 +193,12 @@ def write_atomically(path: str | os.PathLike, blocks: Iterable) -> None:
             f.flush()
             os.fsync(f.fileno())
         os.replace(part, path)
-        _fsync_folder(path.parent)
     except BaseException as e:
         part.unlink(missing_ok=True)
         if not isinstance(e, OSError): raise
         raise SaveError(path, 'not saved', 'room on a disk that can be written to',
                         e.strerror or str(e), 'what was there before is untouched') from e
+    _fsync_folder(path.parent)
 
 # %% ../../nbs/64c_safetensors.ipynb #ce99aaab
 def _fsync_folder(folder: Path) -> None:
@@ -217,8 +219,7 @@ def _stored_as(path, name: str, a: np.ndarray, dtypes: Mapping[str, str]) -> str
     own = _OF_NUMPY.get(a.dtype.newbyteorder('<'))
     dtype = dtypes.get(name, own)
     if dtype not in TYPES or TYPES[dtype].block != 1 or np.dtype(TYPES[dtype].numpy) != a.dtype.newbyteorder('<'):
-        raise CheckpointError(path, f'tensor {short(name)}', f'a type of safetensors',
-                              f'{a.dtype} as {dtype}')
+        raise CheckpointError(path, f'tensor {short(name)}', 'a type of safetensors', f'{a.dtype} as {dtype}')
     return dtype
 
 # %% ../../nbs/64c_safetensors.ipynb #43760a44

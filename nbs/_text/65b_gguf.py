@@ -139,8 +139,8 @@ class Settings(Mapping):
             found = list(self._strings(key, begin, 1 if count is None else count))
             return found[0] if count is None else found
         if count is None: return struct.unpack_from(kind, self.data, begin)[0]
-        return view(self.data, 'u1', (count,), begin) != 0 if kind == '?' else view(self.data, kind,
-                    (count,), begin)
+        a = view(self.data, 'u1' if kind == '?' else kind, (count,), begin)
+        return a != 0 if kind == '?' else a
 
     def _strings(self, key: str, begin: int, count: int) -> Iterator[str]:
         c = Cursor(self.path, self.data, begin)
