@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['Bytes', 'Upto', 'Overlap', 'Hole', 'Backwards', 'Outside', 'WrongSize', 'Place', 'Reach', 'count', 'place', 'layout',
-           'sound', 'in_bounds', 'owners', 'none_before', 'disjoint', 'complete', 'tiled', 'accepted', 'append',
-           'one_more', 'check_layout']
+           'sound', 'in_bounds', 'owners', 'none_before', 'disjoint', 'complete', 'tiled', 'accepted', 'one_more',
+           'check_layout']
 
 # %% ../../nbs/64b_layout.ipynb #e7d927a7
 import math, os
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from .weights import CheckpointError, Stored, Type, short
 from ..laws import Cons, List, Nil, datatype, law, prove, pure, to_list
+from ..lists import append
 
 # %% ../../nbs/64b_layout.ipynb #aa552665
 @datatype
@@ -144,14 +145,6 @@ def accepted(ts: List[Place], at: int, n: int):
     "What tiles the data is accepted, up to its end."
     assert tiled(ts, at, n)
     return layout(ts, at, n, 1) == Upto(n)
-
-# %% ../../nbs/64b_layout.ipynb #f1176af9
-@pure
-def append(s: List[Place], t: List[Place]) -> List[Place]:
-    "One list after the other."
-    match s:
-        case Nil(): return t
-        case Cons(head, rest): return Cons(head, append(rest, t))
 
 # %% ../../nbs/64b_layout.ipynb #1c60bd75
 @law(induct='s', gen='at', opaque=[count, place], split=['place(t, e, n, gap)'], ih='layout(s, at, n, gap)')

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from bendml.checkpoint.weights import CheckpointError, Stored, Type, short
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
+from bendml.lists import append
 
 
 # %% [markdown]
@@ -232,16 +233,6 @@ prove(accepted)
 # **The loop.** `layout` calls itself once a tensor, and Python allows no more than a thousand calls inside each other. So
 # the reader goes through the tensors in a loop, with `at` kept in a variable. The loop is right because `at` is, at each
 # turn, what `layout` says about the tensors so far; this is the law of one turn.
-
-# %%
-#| export
-@pure
-def append(s: List[Place], t: List[Place]) -> List[Place]:
-    "One list after the other."
-    match s:
-        case Nil(): return t
-        case Cons(head, rest): return Cons(head, append(rest, t))
-
 
 # %%
 #| export

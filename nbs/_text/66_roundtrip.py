@@ -19,6 +19,7 @@
 from typing import Self
 
 from bendml.laws import A, Array, Cons, List, Nil, abstract, datatype, law, prove, pure, select, store
+from bendml.lists import append, append_assoc, append_nil
 
 
 # %% [markdown]
@@ -51,11 +52,11 @@ Empty, Leaf, Both = Tree.Empty, Tree.Leaf, Tree.Both
 # %%
 #| export
 @pure
-def length(v: List[A]) -> int:
-    "How many there are."
+def cells(v: List[A]) -> int:
+    "How many cells of an array it takes, as a Python number."
     match v:
         case Nil(): return 0
-        case Cons(_, rest): return 1 + length(rest)
+        case Cons(_, rest): return 1 + cells(rest)
 
 
 # %%
@@ -65,7 +66,7 @@ def size(p: Tree) -> int:
     "How many numbers a model has."
     match p:
         case Empty(): return 0
-        case Leaf(v): return length(v)
+        case Leaf(v): return cells(v)
         case Both(l, r): return size(l) + size(r)
 
 
@@ -76,7 +77,7 @@ def same(q: Tree, p: Tree) -> bool:
     "Whether two models have the same shape, whatever their numbers are."
     match q, p:
         case Empty(), Empty(): return True
-        case Leaf(v), Leaf(w): return length(v) == length(w)
+        case Leaf(v), Leaf(w): return cells(v) == cells(w)
         case Both(a, b), Both(c, d): return same(a, c) and same(b, d)
         case _: return False
 
@@ -86,16 +87,6 @@ def same(q: Tree, p: Tree) -> bool:
 #
 # `dump` puts all numbers in a row. `load` takes as many of them as the pattern has, and leaves the others to what comes
 # after.
-
-# %%
-#| export
-@pure
-def append(s: List[A], t: List[A]) -> List[A]:
-    "One list after the other."
-    match s:
-        case Nil(): return t
-        case Cons(h, rest): return Cons(h, append(rest, t))
-
 
 # %%
 #| export
@@ -148,40 +139,37 @@ dump(p)
 
 
 # %% [markdown]
-# What is known about lists:
+# What these three do to lists:
 
 # %%
 #| export
-@law(induct='v', trigger='length(v)')
-def length_pos(v: List[A]): return length(v) >= 0
+@law(induct='v', trigger='cells(v)')
+def cells_pos(v: List[A]):
+    "No list takes fewer than no cells."
+    return cells(v) >= 0
 
-@law(induct='v', gen='w', cite=[length_pos], split='w')
+@law(induct='v', gen='w', cite=[cells_pos], split='w')
 def first_append(v: List[A], w: List[A], s: List[A]):
-    assert length(v) == length(w)
+    "Of a list that begins with as many as there shall be, the first are its beginning."
+    assert cells(v) == cells(w)
     return first(v, append(w, s)) == w
 
 
 # %%
 #| export
-@law(induct='v', gen='w', cite=[length_pos], split='w')
+@law(induct='v', gen='w', cite=[cells_pos], split='w')
 def after_append(v: List[A], w: List[A], s: List[A]):
-    assert length(v) == length(w)
+    "What is left of a list without its beginning is the rest."
+    assert cells(v) == cells(w)
     return after(v, append(w, s)) == s
 
 
 # %%
 #| export
-@law(induct='s')
-def append_nil(s: List[A]): return append(s, Nil()) == s
-
-@law(induct='s')
-def append_assoc(s: List[A], t: List[A], u: List[A]): return append(append(s, t), u) == append(s, append(t, u))
-
-
-# %%
-#| export
-@law(induct='s', trigger='length(append(s, t))')
-def length_append(s: List[A], t: List[A]): return length(append(s, t)) == length(s) + length(t)
+@law(induct='s', trigger='cells(append(s, t))')
+def cells_append(s: List[A], t: List[A]):
+    "Two lists together take the cells of both."
+    return cells(append(s, t)) == cells(s) + cells(t)
 
 
 # %% [markdown]
@@ -191,17 +179,19 @@ def length_append(s: List[A], t: List[A]): return length(append(s, t)) == length
 
 # %%
 #| export
-@law(induct='q', gen='p', cite=[length_append], trigger='same(q, p)', split='p')
-def same_length(q: Tree, p: Tree):
+@law(induct='q', gen='p', cite=[cells_append], trigger='same(q, p)', split='p')
+def same_cells(q: Tree, p: Tree):
+    "Models of the same shape have as many numbers."
     assert same(q, p)
-    return length(dump(q)) == length(dump(p))
+    return cells(dump(q)) == cells(dump(p))
 
 
 # %%
 #| export
-@law(induct='q', gen=['p', 's'], split='p', cite=[first_append, append_assoc, same_length,
+@law(induct='q', gen=['p', 's'], split='p', cite=[first_append, append_assoc, same_cells,
      after_append.here(v='dump(q.left)', w='dump(p.left)', s='append(dump(p.right), s)')])
 def load_dump_rest(q: Tree, p: Tree, s: List[Number]):
+    "A model that was dumped in front of a list is loaded as it was."
     assert same(q, p)
     return load(q, append(dump(p), s)) == p
 
@@ -298,12 +288,15 @@ store_at(p, 5, Array(0))
 
 # %%
 #| export
-@law(induct='p', cite=[length_pos], trigger='size(p)')
-def size_pos(p: Tree): return size(p) >= 0
+@law(induct='p', cite=[cells_pos], trigger='size(p)')
+def size_pos(p: Tree):
+    "No model has fewer than no numbers."
+    return size(p) >= 0
 
-@law(induct='v', gen=['at', 'a'], cite=[length_pos], trigger='select(write(v, at, a), i)')
+@law(induct='v', gen=['at', 'a'], cite=[cells_pos], trigger='select(write(v, at, a), i)')
 def write_frame(v: List[Number], at: int, a: Array[int, Number], i: int):
-    assert i < at or i >= at + length(v)
+    "Writing numbers changes no other cell."
+    assert i < at or i >= at + cells(v)
     return select(write(v, at, a), i) == select(a, i)
 
 
@@ -311,15 +304,17 @@ def write_frame(v: List[Number], at: int, a: Array[int, Number], i: int):
 #| export
 @law(induct='p', gen=['at', 'a'], cite=[write_frame, size_pos], trigger='select(store_at(p, at, a), i)')
 def store_frame(p: Tree, at: int, a: Array[int, Number], i: int):
+    "Storing a model changes no other cell."
     assert i < at or i >= at + size(p)
     return select(store_at(p, at, a), i) == select(a, i)
 
 
 # %%
 #| export
-@law(induct='u', gen='x', cite=[store_frame, length_pos], opaque=[store_at])
+@law(induct='u', gen='x', cite=[store_frame, cells_pos], opaque=[store_at])
 def read_frame(u: List[Number], x: int, p: Tree, at: int, a: Array[int, Number]):
-    assert x + length(u) <= at
+    "What lies before a model reads the same when the model was stored."
+    assert x + cells(u) <= at
     return read(u, x, store_at(p, at, a)) == read(u, x, a)
 
 
@@ -327,6 +322,7 @@ def read_frame(u: List[Number], x: int, p: Tree, at: int, a: Array[int, Number])
 #| export
 @law(induct='q', gen='x', cite=[read_frame, size_pos], opaque=[store_at])
 def load_frame(q: Tree, x: int, p: Tree, at: int, a: Array[int, Number]):
+    "A model that lies before another loads the same when the other was stored."
     assert x + size(q) <= at
     return load_at(q, x, store_at(p, at, a)) == load_at(q, x, a)
 
@@ -336,9 +332,10 @@ def load_frame(q: Tree, x: int, p: Tree, at: int, a: Array[int, Number]):
 
 # %%
 #| export
-@law(induct='u', gen=['v', 'at', 'a'], cite=[write_frame, length_pos], split='v')
+@law(induct='u', gen=['v', 'at', 'a'], cite=[write_frame, cells_pos], split='v')
 def read_write(u: List[Number], v: List[Number], at: int, a: Array[int, Number]):
-    assert length(u) == length(v)
+    "Numbers that were written are read as they were."
+    assert cells(u) == cells(v)
     return read(u, at, write(v, at, a)) == v
 
 
@@ -346,6 +343,7 @@ def read_write(u: List[Number], v: List[Number], at: int, a: Array[int, Number])
 #| export
 @law(induct='q', gen='p', split='p', trigger='same(q, p)')
 def same_size(q: Tree, p: Tree):
+    "Models of the same shape have the same size."
     assert same(q, p)
     return size(q) == size(p)
 
