@@ -359,7 +359,7 @@ def test_a_piece_that_is_not_there_or_cut_off(pieces):
 @pytest.mark.parametrize('change, word', [
     ({'weight_map': {'wte': 'a.safetensors', 'h.0': 'b.safetensors', 'h.1': 'b.safetensors'}}, 'not where the index says'),
     ({'weight_map': {'wte': 'a.safetensors'}}, 'does not name'),
-    ({'weight_map': {'wte': '../a.safetensors'}}, 'same folder'), ({'weight_map': {'wte': '/etc/passwd'}}, 'same folder'), ({'weight_map': {'wte': '..'}}, 'same folder'),
+    ({'weight_map': {'wte': '../a.safetensors'}}, 'same folder'), ({'weight_map': {'wte': '/etc/passwd'}}, 'same folder'), ({'weight_map': {'wte': '..'}}, 'same folder'), ({'weight_map': {'wte': 'x'*300}}, 'same folder'),
     ({'weight_map': {}}, 'at least one'), ({'weight_map': []}, '{'), ({'more': 1}, 'weight_map'), ({'weight_map': {'wte': 1}}, 'a string'), ({'metadata': {'a': []}}, 'a string'),
 ])
 def test_an_index_that_lies(pieces, change, word):

@@ -38,7 +38,7 @@ def read_index(path: str | os.PathLike) -> dict[str, str]:
 def _plain_name(words: Words) -> str:
     "A file's name, without a path."
     name = read_string(words)
-    if name in ('', '.', '..') or re.search(r'[/\\\0:]', name):
+    if name in ('', '.', '..') or re.search(r'[/\\\0:]', name) or len(name.encode()) > 255:
         raise words.refuse('index', 'the name of a file in the same folder', short(name))
     return name
 
