@@ -92,15 +92,15 @@ def kinds_of(text, i, m, classes, kinds):
 @njit
 def boundaries(text, i, m, kinds, digits, ends):
     "Every place between `i` and `m` where a word begins, contractions apart; how many there are."
-    count, runs = 0, not digits
+    count = 0
     a, b = kinds[0], kinds[1]
     for k in range(1, m - i):
         c = kinds[k + 1]
-        number = digits & (b == NUMBER) & (text[i + k] & 0xC0 != 0x80)
-        space = (b == SPACE) & ((a != SPACE) | (c != SPACE) & (runs | (c != NUMBER)))
-        other = (b != SPACE) & (a != b) & ((a != SPACE) | (text[i + k - 1] != 32))
+        begins = (a != b) & ((a != SPACE) | (text[i + k - 1] != 32)) | (b == SPACE) & (c != SPACE)
+        if digits:
+            begins = begins & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | (b == NUMBER) & (text[i + k] & 0xC0 != 0x80)
         ends[count] = i + k
-        count += space | other | number
+        count += begins
         a, b = b, c
     return count
 
@@ -123,7 +123,10 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     "The ends of the next words of GPT-2's or SmolLM2's pattern, at least one; how many there are."
     m = kinds_of(text, i, min(n, i + len(ends) - PAD), classes, kinds)
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
-    count = mark_contractions(text, i, n, ends, boundaries(text, i, m, kinds, digits, ends)) if m > i else 0
+    count = 0
+    if m > i:  # the same call twice, so that each is compiled for its constant
+        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds, False, ends)
+        count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
         count += 1

@@ -102,8 +102,8 @@ def next_smollm2(text, i, n, classes):
 # GPT-2's pattern, contractions apart, can be said without branches: whether a word begins between two bytes depends only on
 # the classes of the two, $a$ and $b$, and of the byte behind them, $c$.
 #
-# - A space begins a word after something else, and before something else: $b = \text{space} \land (a \ne \text{space} \lor c \ne \text{space})$.
-# - Anything else begins a word where the class changes, unless a plain space is before it.
+# - A word begins where the class changes, $a \ne b$, unless the byte before is a plain space.
+# - A word begins at a space that something else follows, $b = \text{space} \land c \ne \text{space}$.
 #
 # So the loop computes a bit for every byte, writes the place down every time, and moves on by the bit. For SmolLM2 (`digits`),
 # a number always begins a word, and leaves the spaces before it together.
@@ -130,15 +130,15 @@ def kinds_of(text, i, m, classes, kinds):
 @njit
 def boundaries(text, i, m, kinds, digits, ends):
     "Every place between `i` and `m` where a word begins, contractions apart; how many there are."
-    count, runs = 0, not digits
+    count = 0
     a, b = kinds[0], kinds[1]
     for k in range(1, m - i):
         c = kinds[k + 1]
-        number = digits & (b == NUMBER) & (text[i + k] & 0xC0 != 0x80)
-        space = (b == SPACE) & ((a != SPACE) | (c != SPACE) & (runs | (c != NUMBER)))
-        other = (b != SPACE) & (a != b) & ((a != SPACE) | (text[i + k - 1] != 32))
+        begins = (a != b) & ((a != SPACE) | (text[i + k - 1] != 32)) | (b == SPACE) & (c != SPACE)
+        if digits:
+            begins = begins & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | (b == NUMBER) & (text[i + k] & 0xC0 != 0x80)
         ends[count] = i + k
-        count += space | other | number
+        count += begins
         a, b = b, c
     return count
 
@@ -167,7 +167,10 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     "The ends of the next words of GPT-2's or SmolLM2's pattern, at least one; how many there are."
     m = kinds_of(text, i, min(n, i + len(ends) - PAD), classes, kinds)
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
-    count = mark_contractions(text, i, n, ends, boundaries(text, i, m, kinds, digits, ends)) if m > i else 0
+    count = 0
+    if m > i:  # the same call twice, so that each is compiled for its constant
+        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds, False, ends)
+        count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
         count += 1
