@@ -62,9 +62,13 @@ def insert(pairs, a, b, rank, new):
 def _insert_all(pairs, merges):
     for rank in range(len(merges)): insert(pairs, merges[rank, 0], merges[rank, 1], rank, merges[rank, 2])
 
+def empty_table(merges: int) -> np.ndarray:  # uint64 (slots, 2)
+    "A table with room for so many pairs."
+    return np.full((1 << max(3*merges, 2).bit_length(), 2), NO_PAIR)
+
 def pair_table(merges: np.ndarray) -> np.ndarray:  # int32 (merges, 3): left, right, new -> uint64 (slots, 2)
     "The table of pairs, each ranked by its place."
-    pairs = np.full((1 << max(3*len(merges), 2).bit_length(), 2), NO_PAIR)
+    pairs = empty_table(len(merges))
     _insert_all(pairs, np.ascontiguousarray(merges, np.int32).reshape(-1, 3))
     return pairs
 
@@ -251,13 +255,14 @@ class Memory(NamedTuple):
     used: np.ndarray      # int64 (1,): tokens in use
     buckets: Buckets
     ranks: np.ndarray     # int64 (SHORT,)
+    stopped: np.ndarray   # int64 (1,): 1 if the last call stopped for want of room
     kinds: np.ndarray     # uint8 (BLOCK,)
     ends: np.ndarray      # int64 (BLOCK,)
 
 def memory(merges: int, slots: int = 1 << 17) -> Memory:
     "An empty memory for a table with so many merges."
     return Memory(words(slots, 8*slots), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
-                  np.empty(SHORT, np.int64), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64))
+                  np.empty(SHORT, np.int64), np.zeros(1, np.int64), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64))
 
 # %%
 #| export
@@ -290,7 +295,7 @@ def learn(text, i, size, slot, byte_ids, pairs, memory, out):
 def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, out):
     "Encode `text[i:n]` into `out`, words that end behind `bound` excepted: where it stopped, and how many tokens."
     slots, pool, known, ends = memory.words.slots, memory.words.pool, memory.tokens, memory.ends
-    count = 0
+    count = memory.stopped[0] = 0
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, memory.kinds, ends)
         if batch == 0: return i, count
@@ -307,7 +312,9 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                     if size > REMEMBERED: count += merge_word(text, i, size, byte_ids, pairs, memory, out[count:])
                     else:
                         tokens = learn(text, i, size, slot, byte_ids, pairs, memory, out[count:])
-                        if tokens < 0: return i, count
+                        if tokens < 0:
+                            memory.stopped[0] = 1
+                            return i, count
                         count += tokens
                 elif tokens == 1:
                     out[count] = place
@@ -317,12 +324,48 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                     count += tokens
             i = ends[k]
 
+# %% [markdown]
+# ## Pairs from tokens alone
+#
+# Some vocabularies list tokens in order, and not the pairs that they are made of. Those can be found again: run over a token's bytes,
+# the merges of all earlier tokens leave the two parts.
+
+# %%
+#| export
+@njit(nogil=True, cache=True)
+def _pairs_of_tokens(text, ends, byte_ids, pairs, buckets, found):
+    ranks, start, count = np.empty(SHORT, np.int64), 0, 0
+    for new in range(len(ends)):
+        size = ends[new] - start
+        tokens = byte_ids[text[start:ends[new]]]
+        if size > 1:
+            left = merge_long(tokens, size, buckets, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
+            if left == 2:
+                found[count, 0], found[count, 1], found[count, 2] = tokens[0], tokens[1], new
+                insert(pairs, tokens[0], tokens[1], count, new)
+                count += 1
+        start = ends[new]
+    return count
+
+def pairs_of_tokens(text: np.ndarray, ends: np.ndarray, byte_ids: np.ndarray) -> np.ndarray:  # int32 (pairs, 3)
+    "The pair that makes each token, of tokens one behind another in the order of their ranks; only of those that a pair makes."
+    found = np.empty((len(ends), 3), np.int32)
+    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), buckets(len(ends)), found)]
+
+# %%
+pairs_of_tokens(np.frombuffer(b'abc' + b'ab' + b'abc', np.uint8), np.array([1, 2, 3, 5, 8]), np.arange(256, dtype=np.int32)).tolist()
+
 # %%
 #| export
 def forget(memory: Memory) -> None:
     "Make room."
     clear(memory.words)
     memory.used[0] = 0
+
+def know(memory: Memory, word: bytes, token: int) -> None:
+    "Remember a word that is one token, whatever the merges say."
+    text = padded(word)
+    add(memory.words, find(memory.words.slots, memory.words.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
 
 # %%
 from bendml.tokenizer.chars import class_table
