@@ -18,12 +18,15 @@ import click
 # %%
 #| export
 COMMANDS = {  # name: (module, or module:function, what it does)
+    'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
+    'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
     'tokenize': ('bendml.tokenizer:tokenize', 'Turn text into ids.'),
     'detokenize': ('bendml.tokenizer:detokenize', 'Turn ids back into text.'),
     'train-tokenizer': ('bendml.tokenizer:train_tokenizer', 'Learn a tokenizer from text.'),
 }
+
 
 # %%
 #| export
@@ -39,12 +42,14 @@ class _Lazy(click.Group):
     def format_commands(self, ctx, formatter):
         with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
+
 # %%
 #| export
 @click.command(cls=_Lazy)
 @click.version_option(package_name='bendml')
 def main():
     "bendml: machine learning that is fast, readable and proved."
+
 
 # %%
 from click.testing import CliRunner

@@ -11,8 +11,11 @@
 #| export
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
+    'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
+    'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
+
 
 # %%
 #| export
@@ -22,6 +25,7 @@ def __getattr__(name: str):
     return getattr(import_module(f'bendml.{_HOME[name]}'), name)
 
 def __dir__() -> list[str]: return sorted(__all__) + ['__version__']
+
 
 # %%
 #| echo: false
