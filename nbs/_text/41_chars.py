@@ -75,6 +75,7 @@ def class_table(fine: bool) -> np.ndarray:  # uint8 (256 + 0x110000,)
     if not fine: classes = np.array([OTHER, NUMBER, SPACE, OTHER, LETTER, LETTER, LETTER], np.uint8)[classes]
     return np.concatenate([classes[:128], np.full(128, NOT_ASCII, np.uint8), classes])
 
+
 # %%
 table = class_table(fine=True)
 [int(table[256 + ord(c)]) for c in 'aA ٣é漢ʰ\u0301!']
@@ -92,6 +93,7 @@ PAD = 16  # zero bytes behind every text
 def padded(text: bytes) -> np.ndarray:
     "The bytes of a text as an array, with `PAD` zeros behind them."
     return np.frombuffer(text + bytes(PAD), np.uint8)
+
 
 # %%
 #| export
@@ -112,6 +114,7 @@ def char(text, i, classes):
         if 0x10000 <= point < 0x110000: return classes[256 + point], 4
     return np.uint8(OTHER), 1
 
+
 # %% [markdown]
 # Almost all time is spent in runs of one class, and in most texts most of them are ASCII: one table look-up a byte.
 
@@ -127,6 +130,7 @@ def run(text, i, n, kind, classes):
         if seen != kind: break
         i += size
     return i
+
 
 # %% [markdown]
 # ## A text that comes in pieces

@@ -33,6 +33,7 @@ PATTERNS = {  # name: the regular expression that defines it (syntax of the `reg
 GPT2, SMOLLM2, CL100K, O200K, WHOLE = range(5)  # what the loops below call them; WHOLE: no cuts at all
 APOSTROPHE = ord("'")
 
+
 # %% [markdown]
 # `smollm2` cuts every digit off before the expression of GPT-2 sees the text. As one expression: a number is one digit,
 # and the spaces before it stay together.
@@ -54,6 +55,7 @@ def contraction(text, i, n):
     if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'): return i + 3
     return i
 
+
 # %%
 #| export
 @njit
@@ -65,6 +67,7 @@ def spaces(text, i, n, classes):
         if kind != SPACE: break
         last, end = end, end + size
     return end if end == n or last == i else last
+
 
 # %%
 #| export
@@ -80,6 +83,7 @@ def next_gpt2(text, i, n, classes):
         if after != SPACE: kind, size = after, more + 1
     return spaces(text, i, n, classes) if kind == SPACE else run(text, i + size, n, kind, classes)
 
+
 # %% [markdown]
 # In SmolLM2's, digits stand alone.
 
@@ -94,6 +98,7 @@ def next_smollm2(text, i, n, classes):
         end = run(text, i, n, SPACE, classes)
         if end < n and char(text, end, classes)[0] == NUMBER: return end
     return next_gpt2(text, i, n, classes)
+
 
 # %% [markdown]
 # ## GPT-2's words all at once
@@ -125,6 +130,7 @@ def kinds_of(text, i, m, classes, kinds):
         i += size
     return i
 
+
 # %%
 #| export
 @njit
@@ -142,6 +148,7 @@ def boundaries(text, i, m, kinds, digits, ends):
         a, b = b, c
     return count
 
+
 # %%
 #| export
 @njit
@@ -155,6 +162,7 @@ def mark_contractions(text, i, n, ends, count):
         ends[kept] = i = end
         kept += 1
     return kept
+
 
 # %% [markdown]
 # A block at a time. What the formula does not cover, a word longer than the block or a space of several bytes, goes the slow
@@ -179,6 +187,7 @@ def split_block(text, i, n, classes, digits, kinds, ends):
         count = 1
     return count
 
+
 # %% [markdown]
 # ## The pattern of cl100k
 #
@@ -197,6 +206,7 @@ def contraction_any_case(text, i, n):
     if text[i + 1] == 0xC5 and text[i + 2] == 0xBF: return i + 3
     if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'): return i + 3
     return i
+
 
 # %%
 #| export
@@ -221,6 +231,7 @@ def lines(text, i, n, classes):
         if line_end(text[j]): last = j + 1
     return last
 
+
 # %%
 #| export
 @njit
@@ -240,6 +251,7 @@ def next_cl100k(text, i, n, classes):
     if run(text, i, n, SPACE, classes) == n: return n
     end = lines(text, i, n, classes)
     return end if end > i else spaces(text, i, n, classes)
+
 
 # %% [markdown]
 # ## The pattern of o200k
@@ -266,6 +278,7 @@ def mixed(text, i, n, classes):
         i += size
     return i
 
+
 # %%
 #| export
 @njit
@@ -277,6 +290,7 @@ def cased(text, i, n, classes):
     if end == after: end = mixed(text, i, n, classes) if after > i else i
     if end == i: end = run(text, after, n, UPPER, classes)
     return contraction_any_case(text, end, n) if end > after or kind == MARK and end > i else i
+
 
 # %%
 #| export
@@ -299,6 +313,7 @@ def next_o200k(text, i, n, classes):
     end = lines(text, i, n, classes)
     return end if end > i else spaces(text, i, n, classes)
 
+
 # %% [markdown]
 # ## All words
 #
@@ -313,6 +328,7 @@ def next_word(text, i, n, pattern, classes):
     if pattern == CL100K: return next_cl100k(text, i, n, classes)
     if pattern == O200K: return next_o200k(text, i, n, classes)
     return n
+
 
 # %%
 #| export
@@ -331,6 +347,7 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
         ends[k] = i
     return len(ends)
 
+
 # %%
 #| export
 BLOCK = 4096  # bytes that are split at a time
@@ -346,6 +363,7 @@ def split_all(text, n, pattern, classes):
         count, i = count + found, ends[found - 1]
     return all_ends[:count]
 
+
 # %%
 #| export
 def split(text: str | bytes, pattern: str = 'gpt2') -> list[bytes]:
@@ -353,6 +371,7 @@ def split(text: str | bytes, pattern: str = 'gpt2') -> list[bytes]:
     number, data = list(PATTERNS).index(pattern), text.encode() if isinstance(text, str) else text
     ends = split_all(padded(data), len(data), number, class_table(number == O200K)).tolist()
     return [data[i:j] for i, j in zip([0, *ends], ends)]
+
 
 # %%
 line = "  I'LL say we'll visit 1234 cafés\n  in HTTPServer's Überlingen!"

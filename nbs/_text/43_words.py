@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 from bendml.tokenizer.chars import padded
 
+
 # %% [markdown]
 # ## Eight bytes at once
 #
@@ -44,6 +45,7 @@ def _load8(typingctx, text, i):
         return value
     return types.uint64(text, types.int64), codegen
 
+
 # %%
 #| export
 @njit
@@ -58,6 +60,7 @@ def _mix(a, b):
     h = (h ^ (h >> np.uint64(32)) ^ b) * np.uint64(0x94D049BB133111EB)
     return h ^ (h >> np.uint64(29))
 
+
 # %%
 #| export
 @njit
@@ -69,6 +72,7 @@ def _keys(text, i, size):
     h = np.uint64(size)
     for k in range(i, i + size - 8, 8): h = _mix(h, _load8(text, k))
     return _mix(h, _load8(text, i + size - 8)), zero
+
 
 # %% [markdown]
 # ## The table
@@ -90,6 +94,7 @@ KEY, MORE, SIZE, VALUE = range(4)
 def words(slots: int, pool: int) -> Words:
     "An empty table for at most 3/4 as many words as it has slots, a power of two."
     return Words(np.zeros((slots, 4), np.uint64), np.empty(pool, np.uint8), np.empty(slots//4*3, np.int64), np.zeros(2, np.int64))
+
 
 # %%
 #| export
@@ -114,6 +119,7 @@ def find(slots, pool, text, i, size):
         k = (k + 1) & mask
     return k
 
+
 # %%
 #| export
 @njit
@@ -134,6 +140,7 @@ def add(words, slot, text, i, size, value):
     words.slots[slot, SIZE], words.slots[slot, VALUE] = size, value
     return number
 
+
 # %%
 @njit
 def count_distinct(words, text, n, size):
@@ -146,6 +153,7 @@ for size in (1, 7, 8, 9, 16, 17, 40):
     data = b''.join(bytes([65 + k*k % 23])*size for k in range(100))
     distinct = {data[i:i + size] for i in range(0, len(data), size)}
     assert count_distinct(words(64, 4096), padded(data), len(data), size) == len(distinct) == 12
+
 
 # %% [markdown]
 # A full table is either emptied (the tokenizer's, which is only a memory) or moved to one twice as large (the trainer's,
@@ -166,6 +174,7 @@ def grow(words: Words, size: int) -> Words:
     _move(words.slots, larger.slots)
     return larger
 
+
 # %%
 #| export
 @njit(cache=True)
@@ -177,6 +186,7 @@ def _move(old, new):
             k = np.int64(_mix(slot[KEY], (slot[MORE] if slot[SIZE] <= 16 else np.uint64(0)) ^ slot[SIZE])) & mask
             while new[k, SIZE] != 0: k = (k + 1) & mask
             new[k] = slot
+
 
 # %%
 small = words(4, 64)

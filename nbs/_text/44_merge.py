@@ -48,6 +48,7 @@ def look(pairs, a, b):
         k = (k + 1) & mask
     return np.int64(pairs[k, 1])
 
+
 # %%
 #| export
 @njit
@@ -72,9 +73,11 @@ def pair_table(merges: np.ndarray) -> np.ndarray:  # int32 (merges, 3): left, ri
     _insert_all(pairs, np.ascontiguousarray(merges, np.int32).reshape(-1, 3))
     return pairs
 
+
 # %%
 pairs = pair_table(np.array([(97, 97, 256), (256, 97, 257), (257, 98, 258)]))
 look(pairs, 256, 97) >> 32, look(pairs, 256, 97) & 0xFFFFFFFF, look(pairs, 98, 98) == NOTHING
+
 
 # %% [markdown]
 # ## A short word
@@ -97,6 +100,7 @@ def close_gap(values, k, n):
     "Move `values[k + 1:n]` one place to the left."
     for j in range(k, n - 1): values[j] = values[j + 1]
 
+
 # %%
 #| export
 @njit
@@ -113,6 +117,7 @@ def merge_short(tokens, ranks, n, pairs):
         if k > 0: ranks[k - 1] = look(pairs, tokens[k - 1], tokens[k])
         if k < n - 1: ranks[k] = look(pairs, tokens[k], tokens[k + 1])
     return n
+
 
 # %%
 tokens, ranks = np.array(list(b'aaabdaaabac'), np.int32), np.empty(11, np.int64)
@@ -145,6 +150,7 @@ class Chain(NamedTuple):
     ahead: np.ndarray   # the neighbours in the bucket
     behind: np.ndarray
 
+
 # %%
 #| export
 class Buckets(NamedTuple):
@@ -155,6 +161,7 @@ class Buckets(NamedTuple):
 def buckets(merges: int) -> Buckets:
     "Empty buckets for so many ranks."
     return Buckets(np.full(merges, NONE, np.int32), np.zeros((merges >> 6) + 1, np.int32))
+
 
 # %%
 #| export
@@ -181,6 +188,7 @@ def wait(chain, buckets, pairs, i):
     heads[rank] = i
     buckets.flags[rank >> 6] = 1
 
+
 # %%
 #| export
 @njit
@@ -206,6 +214,7 @@ def empty_bucket(chain, buckets, pairs, rank):
             join(chain, buckets, pairs, i)
             i = following
 
+
 # %%
 #| export
 @njit
@@ -225,6 +234,7 @@ def merge_long(tokens, n, buckets, pairs):
             tokens[left] = token
             left += 1
     return left
+
 
 # %% [markdown]
 # The same results, on all words of up to eight letters `a` and `b`:
@@ -264,6 +274,7 @@ def memory(merges: int, slots: int = 1 << 17) -> Memory:
     return Memory(words(slots, 8*slots), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
                   np.empty(SHORT, np.int64), np.zeros(1, np.int64), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64))
 
+
 # %%
 #| export
 @njit
@@ -284,6 +295,7 @@ def learn(text, i, size, slot, byte_ids, pairs, memory, out):
         place, memory.used[0] = used, used + n
     add(memory.words, slot, text, i, size, np.uint64(n << 32 | place))
     return n
+
 
 # %% [markdown]
 # The loop stops where the text ends, or where the memory is full; then the caller clears it and calls again. It takes the
@@ -324,6 +336,7 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                     count += tokens
             i = ends[k]
 
+
 # %% [markdown]
 # ## Pairs from tokens alone
 #
@@ -352,8 +365,10 @@ def pairs_of_tokens(text: np.ndarray, ends: np.ndarray, byte_ids: np.ndarray) ->
     found = np.empty((len(ends), 3), np.int32)
     return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), buckets(len(ends)), found)]
 
+
 # %%
 pairs_of_tokens(np.frombuffer(b'abc' + b'ab' + b'abc', np.uint8), np.array([1, 2, 3, 5, 8]), np.arange(256, dtype=np.int32)).tolist()
+
 
 # %%
 #| export
@@ -366,6 +381,7 @@ def know(memory: Memory, word: bytes, token: int) -> None:
     "Remember a word that is one token, whatever the merges say."
     text = padded(word)
     add(memory.words, find(memory.words.slots, memory.words.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
+
 
 # %%
 from bendml.tokenizer.chars import class_table

@@ -31,6 +31,7 @@ from bendml.tokenizer.merge import NO_PAIR, insert, look
 from bendml.tokenizer.split import BLOCK, GPT2, split_words
 from bendml.tokenizer.words import SIZE, VALUE, add, find, grow, has_room, words
 
+
 # %% [markdown]
 # ## Counting words
 
@@ -51,6 +52,7 @@ def count_words(text, i, n, bound, pattern, classes, table, counts, kinds, ends)
                 add(table, slot, text, i, size, np.uint64(table.fill[0]))
             counts[np.int64(slots[slot, VALUE])] += 1
             i = ends[k]
+
 
 # %%
 #| export
@@ -75,11 +77,13 @@ class WordCounter:
         count, size = self.table.fill
         return self.table.pool[:size], self.table.ends[:count], self.counts[:count]
 
+
 # %%
 counter = WordCounter()
 counter.add(b'the cat and the dog and the cow')
 text, ends, counts = counter.result()
 [bytes(w) for w in np.split(text, ends[:-1])], counts.tolist()
+
 
 # %% [markdown]
 # ## The text as it is being merged
@@ -116,6 +120,7 @@ def fuse(tokens, word, i, j, new):
     tokens[i] = new
     tokens[i + 1] = tokens[j] = tokens[end - 1] = i - end
 
+
 # %% [markdown]
 # ## Pairs
 #
@@ -141,6 +146,7 @@ def better(pairs, p, q):
     "Is `p` to be merged before `q`, by what the heap believes: more frequent, or as frequent and earlier?"
     if pairs[p, BELIEVED] != pairs[q, BELIEVED]: return pairs[p, BELIEVED] > pairs[q, BELIEVED]
     return pairs[p, FIRST] < pairs[q, FIRST]
+
 
 # %% [markdown]
 # The heap is a binary one, of the pairs' numbers.
@@ -180,6 +186,7 @@ def most_frequent(heap, n, pairs, places, text):
         sink(heap, n, pairs)
     return n
 
+
 # %% [markdown]
 # ## One merge
 #
@@ -205,6 +212,7 @@ def fuse_all(p, new, pairs, places, text, index):
         fused += 1
     pairs[p, COUNT] = 0
     return fused
+
 
 # %% [markdown]
 # Then the pairs of the new token are found, beside each of those places. `known` tells which pair a neighbour makes with the new
@@ -244,6 +252,7 @@ def lay_out(first, number, used, pairs):
         used += length
     return used
 
+
 # %% [markdown]
 # The lists of old pairs only shrink. When space runs out, what is gone is squeezed out. No place is in two lists, so that what
 # is left always fits.
@@ -264,6 +273,7 @@ def squeeze(number, pairs, places, text, p, fused):
                 used += 1
         pairs[q, BEGIN], pairs[q, END] = begin, used
     return used
+
 
 # %% [markdown]
 # ## All merges
@@ -308,6 +318,7 @@ def enter(first, number, pairs, places, text, index, heap, size):
         size += 1
     return size
 
+
 # %%
 #| export
 @njit(nogil=True, cache=True)
@@ -338,6 +349,7 @@ def merge_all(text, merges, progress):
         progress[0] = done + 1
     return len(merges)
 
+
 # %%
 #| export
 def train_words(
@@ -353,6 +365,7 @@ def train_words(
     found = np.empty((merges, 2), np.int32)
     return found[:merge_all(state, found, np.zeros(2, np.int64) if progress is None else progress)]
 
+
 # %% [markdown]
 # The textbook example, without words, and then words of a text:
 
@@ -362,6 +375,7 @@ train_words(one, np.array([11]), np.array([1]), 3).tolist()
 
 # %%
 train_words(*counter.result(), 4).tolist()
+
 
 # %% [markdown]
 # ## The same as a plain loop
@@ -385,6 +399,7 @@ def plain(words, merges):
                 if w[i] == a and w[i + 1] == b: w[i:i + 2] = [new]
                 i += 1
     return found
+
 
 # %%
 from bendml.tokenizer.split import split

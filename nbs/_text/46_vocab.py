@@ -18,12 +18,14 @@ from functools import cache
 
 import numpy as np
 
+
 # %%
 #| export
 class VocabError(ValueError):
     "A vocabulary, or the file that it comes from, is not well-formed."
     def __init__(self, where, problem: str, expected: str, observed: str, hint: str = ''):
         super().__init__(f'{where}: {problem}\n- expected : {expected}\n- observed : {observed}' + (f'\n{hint}' if hint else ''))
+
 
 # %%
 #| export
@@ -37,6 +39,7 @@ class Vocab:
     whole: tuple[int, ...] = ()                # tokens that stand for a word equal to them although no merges lead there
 
     def __len__(self) -> int: return max(len(self.tokens), 1 + max(self.special.values(), default=-1))
+
 
 # %% [markdown]
 # ## What must hold
@@ -68,6 +71,7 @@ def _check_merges(tokens, merges, where) -> set[int]:
         made.add(new)
     return made
 
+
 # %%
 #| export
 MOST = 1 << 21  # ids: ten times as many as the largest vocabularies in use
@@ -88,6 +92,7 @@ def checked(vocab: Vocab, where: str = 'vocabulary') -> Vocab:
     if len(set(special.values())) < len(special): raise VocabError(where, 'duplicate id', 'an id of its own for every special token', f'{special}')
     return vocab
 
+
 # %%
 #| export
 BYTES = tuple(bytes([b]) for b in range(256))
@@ -102,6 +107,7 @@ checked(Vocab(BYTES + (b'aa', b'aaa', b'aaab'), ((97, 97, 256), (256, 97, 257), 
 for merges, special in (((257, 97, 256), (97, 97, 257)), {}), (((97, 97, 256), (97, 97, 257)), {}), (((97, 97, 256),), {'<|end|>': 256}):
     try: checked(Vocab(BYTES + (b'aa', b'aa'[:len(merges) - 1]*2), merges, special))
     except VocabError as e: print(e)
+
 
 # %% [markdown]
 # ## Bytes as characters
@@ -130,8 +136,10 @@ def to_characters(token: bytes) -> str:
     "A token in characters."
     return ''.join(map(byte_characters().__getitem__, token))
 
+
 # %%
 to_characters(' café\n'.encode()), to_bytes('ĠcafÃ©Ċ')
+
 
 # %% [markdown]
 # ## Making one from tokens in order
@@ -152,6 +160,7 @@ def from_tokens(tokens: list[bytes], special: dict[str, int], pattern: str | Non
     makes = {new for _, _, new in merges}
     whole = tuple(i for i, t in enumerate(tokens) if len(t) > 1 and i not in makes)
     return checked(Vocab(tuple(tokens), tuple(map(tuple, merges)), special, pattern, whole), where)
+
 
 # %%
 from_tokens([*BYTES, b'ab', b'abc', b'xyz'], {}, None, 'example').merges, from_tokens([*BYTES, b'ab', b'abc', b'xyz'], {}, None, 'example').whole

@@ -29,6 +29,7 @@ def _read_text(path: Path) -> str:
     try: return path.read_bytes().decode()
     except UnicodeDecodeError as e: raise VocabError(path, 'not UTF-8', 'UTF-8', f'byte {e.object[e.start]:#04x} at {e.start}') from None
 
+
 # %% [markdown]
 # JSON allows a key twice, and most readers keep the last without a word. For a vocabulary, that is two ids for one token.
 
@@ -47,6 +48,7 @@ def _read_json(path: Path) -> dict:
     if not isinstance(value, dict): raise VocabError(path, 'not an object', 'a JSON object', type(value).__name__)
     return value
 
+
 # %%
 #| export
 def _ids(path, table) -> dict[str, int]:
@@ -58,6 +60,7 @@ def _ids(path, table) -> dict[str, int]:
         if i in seen: raise VocabError(path, 'duplicate id', 'every id once', f'{i} for {seen[i]!r} and {token!r}')
         seen[i] = token
     return table
+
 
 # %% [markdown]
 # Given the ids of the tokens in characters, and the merges as pairs of them, the rest is the same for three formats. Several pairs
@@ -96,6 +99,7 @@ def _one_pair_each(path, tokens, merges, special, pattern) -> Vocab:
         if merge not in listed: raise VocabError(path, 'no pair that can be reached', f'{merge} among the merges', 'other pairs for the same token')
     return checked(Vocab(tuple(tokens), kept, special, pattern, tuple(back[i] for i in found.whole)), str(path))
 
+
 # %% [markdown]
 # ## GPT-2's two files
 #
@@ -119,9 +123,11 @@ def read_gpt2(folder: str | os.PathLike) -> Vocab:
     made = {a + b for a, b in pairs} | set(byte_characters())
     return from_characters(merges, ids, pairs, {t: i for t, i in ids.items() if t not in made}, 'gpt2')
 
+
 # %%
 gpt2 = read_gpt2(fetch('gpt2-bpe'))
 len(gpt2), gpt2.tokens[:3], gpt2.tokens[262], gpt2.special
+
 
 # %%
 #| export
@@ -139,6 +145,7 @@ def _write(path: Path, text: str) -> None:
     new = path.with_name(path.name + '.new')
     new.write_text(text, encoding='utf-8', newline='')
     os.replace(new, path)
+
 
 # %% [markdown]
 # ## tokenizer.json
@@ -163,6 +170,7 @@ def _pipeline(pattern: str | None) -> dict:
              {'type': 'Split', 'pattern': {'Regex': _HF[pattern]}, 'behavior': 'Isolated', 'invert': False})
     return {'type': 'Sequence', 'pretokenizers': [first, _LEVEL | {'use_regex': pattern == 'smollm2'}]}
 
+
 # %%
 #| export
 def _pattern(path, given) -> str | None:
@@ -178,6 +186,7 @@ def _same_pipeline(given, wanted) -> bool:
     steps, expected = given.get('pretokenizers'), wanted.get('pretokenizers')
     if isinstance(steps, list) and expected: return len(steps) == len(expected) and all(map(_same_pipeline, steps, expected))
     return all(given.get(k) == v for k, v in wanted.items() if k != 'trim_offsets')
+
 
 # %%
 #| export
@@ -197,6 +206,7 @@ def read_hf(path: str | os.PathLike) -> Vocab:
     return from_characters(path, _ids(path, model.get('vocab')), as_pairs(path, model['merges']), special,
                   _pattern(path, data.get('pre_tokenizer')), bool(model.get('ignore_merges')))
 
+
 # %%
 #| export
 def write_hf(vocab: Vocab, path: str | os.PathLike) -> None:
@@ -211,6 +221,7 @@ def write_hf(vocab: Vocab, path: str | os.PathLike) -> None:
                   'fuse_unk': False, 'byte_fallback': False, 'ignore_merges': bool(vocab.whole),
                   'vocab': {w: i for i, w in enumerate(words) if w} | vocab.special,
                   'merges': [[words[a], words[b]] for a, b, _ in vocab.merges]}}, ensure_ascii=False))
+
 
 # %% [markdown]
 # ## .tiktoken
@@ -243,6 +254,7 @@ def write_tiktoken(vocab: Vocab, path: str | os.PathLike) -> None:
         raise VocabError(path, 'this format ranks tokens by their ids', 'ids without gaps, in the order of the merges', 'other ids', 'Save it as tokenizer.json.')
     _write(Path(path), ''.join(f'{base64.b64encode(t).decode()} {i}\n' for i, t in enumerate(tokens)))
 
+
 # %% [markdown]
 # ## There and back
 
@@ -252,6 +264,7 @@ def write(vocab: Vocab, path: str | os.PathLike) -> None:
     "Write a vocabulary: `.json`, `.tiktoken`, or a folder for GPT-2's two files."
     path = Path(path)
     {'.json': write_hf, '.tiktoken': write_tiktoken}.get(path.suffix, write_gpt2)(vocab, path)
+
 
 # %% [markdown]
 # In all three formats:

@@ -50,6 +50,7 @@ class _Head:
             raise VocabError(self.path, 'malformed list', 'a flat list within the file', f'{count} values of type {inner}')
         return [self.value(inner) for _ in range(count)]
 
+
 # %%
 #| export
 def gguf_metadata(path: str | os.PathLike) -> dict:
@@ -66,6 +67,7 @@ def gguf_metadata(path: str | os.PathLike) -> dict:
             if key in found: raise VocabError(path, 'duplicate key', 'every key once', repr(key))
             found[key] = head.value(head.number('I'))
     return {key.decode('utf-8', 'replace'): value for key, value in found.items()}
+
 
 # %%
 #| export
@@ -87,6 +89,7 @@ def read_gguf(path: str | os.PathLike) -> Vocab:
     ids = {w: i for i, w in enumerate(words)}
     special = {w: i for w, i, kind in zip(words, ids.values(), lists[2]) if kind in (3, 4)}  # control, user-defined
     return from_characters(path, ids, as_pairs(path, lines), special, _GGUF_PATTERNS[get('pre')])
+
 
 # %%
 smollm2 = read_gguf(fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf')

@@ -31,12 +31,14 @@ from bendml.tokenizer.formats import read_gpt2, read_hf, read_tiktoken, write
 from bendml.tokenizer.gguf import read_gguf
 from bendml.tokenizer.vocab import BYTES, Vocab, VocabError, checked
 
+
 # %%
 #| export
 class TokenError(ValueError):
     "A text or an id that this tokenizer cannot take."
     def __init__(self, problem: str, expected: str, observed: str, hint: str = ''):
         super().__init__(f'{problem}\n- expected : {expected}\n- observed : {observed}' + (f'\n{hint}' if hint else ''))
+
 
 # %%
 #| export
@@ -47,6 +49,7 @@ def to_utf8(text: str | bytes) -> bytes:
         except UnicodeEncodeError: return text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace').encode()
     if isinstance(text, (bytes, bytearray, memoryview)): return bytes(text)
     raise TypeError(f'not a text\n- expected : str or bytes\n- observed : {type(text).__name__}')
+
 
 # %% [markdown]
 # ## Encoding
@@ -142,6 +145,7 @@ class _Encoder:
         ids = self._ids(text, allowed_special, disallowed_special)
         return ids.copy() if as_array else ids.tolist()
 
+
 # %%
 #| export
 def cuts(data: bytes, special: dict[bytes, int]) -> Iterator[tuple[int, int, int]]:
@@ -149,6 +153,7 @@ def cuts(data: bytes, special: dict[bytes, int]) -> Iterator[tuple[int, int, int
     if special:
         for m in re.finditer(b'|'.join(map(re.escape, sorted(special, key=len, reverse=True))), data): yield *m.span(), special[m[0]]
     yield len(data), len(data), -1
+
 
 # %% [markdown]
 # ## Many texts, and texts larger than memory
@@ -212,12 +217,14 @@ class _Bulk(_Encoder):
             rest = data[use(data, max(0, min(bound, len(data) - longest)) if new else len(data)):]
             if not new: return
 
+
 # %%
 #| export
 def _bar(total: int, unit: str, progress: bool | None):
     "A progress bar on standard error."
     from tqdm import tqdm
     return tqdm(total=total, unit=unit, unit_scale=True, disable=None if progress is None else not progress)
+
 
 # %% [markdown]
 # ## Decoding
@@ -266,6 +273,7 @@ class StreamDecoder:
     def finish(self) -> str:
         "What is left, complete or not."
         return self._decoder.decode(b'', final=True)
+
 
 # %% [markdown]
 # ## Training
@@ -321,6 +329,7 @@ class _Trainer(_Bulk):
                     count(data, len(data))
         return counter
 
+
 # %%
 #| export
 def _merge(counted, merges: int, progress: bool | None) -> list[list[int]]:
@@ -336,6 +345,7 @@ def _merge(counted, merges: int, progress: bool | None) -> list[list[int]]:
                 bar.update(int(state[0]) - bar.n)
         finally: state[1] = 1
         return job.result().tolist()
+
 
 # %% [markdown]
 # ## All of it
@@ -389,6 +399,7 @@ class Tokenizer(_Trainer, _Decoder):
         starts = np.concatenate([[0], ends[:-1]])[:len(ends)].astype(np.int64)
         return ids, list(zip((place[starts] - 1).tolist(), place[ends - 1].tolist()))
 
+
 # %%
 gpt2 = Tokenizer.gpt2()
 ids = gpt2.encode('Wait — the café costs €5 😀')
@@ -416,6 +427,7 @@ tiny, tiny.encode('aaabdaaabac'), tiny.encode('aab<|end|>', allowed_special='all
 try: tiny.decode([97, 300])
 except TokenError as e: print(e)
 
+
 # %% [markdown]
 # ## On the command line
 #
@@ -438,6 +450,7 @@ def _inputs(files: tuple[str, ...]) -> Iterator[bytes]:
 _files = click.argument('files', nargs=-1, type=click.Path(exists=True, dir_okay=False))
 _which = click.option('--tokenizer', 'name', default='gpt2', show_default=True, help='gpt2, or a file: tokenizer.json, .tiktoken, .gguf')
 _cut = click.option('--pattern', default='', help='How words are cut; .tiktoken files do not say it.')
+
 
 # %%
 #| export
@@ -466,6 +479,7 @@ def coloured(tokenizer: Tokenizer, ids: list[int]) -> str:
         except UnicodeDecodeError: return data.hex(' ').join('<>')
     return ''.join(click.style(text(i), fg='black', bg=COLOURS[k % 4]) for k, i in enumerate(ids))
 
+
 # %%
 #| export
 @click.command()
@@ -478,6 +492,7 @@ def detokenize(files, name, pattern):
     for data in _inputs(files):
         try: click.get_binary_stream('stdout').write(tokenizer.decode_bytes([int(word) for word in data.split()]))
         except ValueError as e: raise click.ClickException(str(e)) from None
+
 
 # %%
 #| export
@@ -495,6 +510,7 @@ def train_tokenizer(files, vocab_size, out, pattern, special):
         tokenizer.save(out)
     except (OSError, ValueError) as e: raise click.ClickException(str(e)) from None
     click.echo(f'{out}: {tokenizer}', err=True)
+
 
 # %%
 from click.testing import CliRunner
