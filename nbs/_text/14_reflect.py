@@ -204,11 +204,17 @@ def shrinks(calls: list[tuple[tuple[Term, ...], tuple[Term, ...]]]) -> bool:
 
 # %%
 #| export
-def whole(f: Function) -> Term:
-    "The value of a function as one term in its parameters, if it was read without splitting."
-    out = f.cases[-1].value
-    for case in reversed(f.cases[:-1]): out = ite(conj(*case.conds), case.value, out)
-    return out
+def called(call: App) -> Term:
+    "A call replaced by what its function says, if that is one term in its parameters."
+    f, types = call.op.owner, dict(zip(call.op.owner.types, call.op.types))
+    if any(case.args != f.params for case in f.cases): raise ValueError(f'{f.__name__} has an equation for each constructor')
+    value = f.cases[-1].value
+    for case in reversed(f.cases[:-1]): value = ite(conj(*case.conds), case.value, value)
+    return substitute(at_types(value, types), {at_types(p, types): a for p, a in zip(f.params, call.args)})
+
+def unfolds(f: object) -> bool:
+    "Whether a function has no equations of its own, and is unfolded instead."
+    return isinstance(f, Function) and f.measure is not None and f.recursive()
 
 def equations(f: Function, types: tuple[Sort, ...]) -> list[Term]:
     "The equations of a function at given types."
@@ -228,7 +234,7 @@ def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str,
     out, todo, seen = [], list(symbols(*terms)), set()
     while todo:
         s = todo.pop(0)
-        if s in seen or s.owner in opaque or s.owner.measure is not None and s.owner.recursive(): continue
+        if s in seen or s.owner in opaque or unfolds(s.owner): continue
         seen.add(s)
         found = equations(s.owner, s.types)
         out += [(f'definition of {s.owner.__name__}', e) for e in found]
