@@ -203,6 +203,14 @@ for n in range(5):
     print(n, ' '.join(shown(table, x) for x in encode(table, example)), '   ', listed(table)[-1] if n else '')
     assert decode(table, encode(table, example)) == example
 
+# %% [markdown]
+# Type another text, and move the slider:
+
+# %%
+#| echo: false
+from bendml.widgets import widget
+widget('bpe', text='aaabdaaabac', merges=3)
+
 
 # %% [markdown]
 # ## Why the text comes back
