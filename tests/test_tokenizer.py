@@ -138,13 +138,14 @@ def test_smollm2_is_digits_and_then_gpt2():
         assert [w.decode() for w in split(text, 'smollm2')] == [w for p in parts for w in regex.findall(PATTERNS['gpt2'], p)]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([*PATTERNS]))
 def test_split_loses_no_byte(data, name):
     words = split(data, name)
     assert b''.join(words) == data and all(words)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="aB1'sſ \n\u3000!é漢\u0301/", max_size=40), st.text(alphabet="aB1'sl \n\u3000!é漢\u0301/", max_size=12), st.sampled_from([*PATTERNS]))
 def test_what_is_settled_stays(text, more, name):
     data = text.encode()
@@ -188,6 +189,7 @@ def test_lone_surrogates(gpt2):
     assert gpt2.decode(gpt2.encode('a\ud83d')) == 'a\ufffd'
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_come_back(data):
     gpt2 = Tokenizer.gpt2() if not hasattr(test_any_bytes_come_back, 'it') else test_any_bytes_come_back.it
@@ -393,6 +395,7 @@ def weighted(words: dict, merges: int):
         counts = {}
         for w, n in zip(words, counted):
             for pair in zip(w, w[1:]): counts[pair] = counts.get(pair, 0) + n
+        if not counts: break
         a, b = max(counts, key=counts.get)
         found.append((a, b, new))
         for w in words:
@@ -407,7 +410,7 @@ def test_weighted_is_plain():
     for data, n in corpora():
         words = {}
         for w in split(data): words[w] = words.get(w, 0) + 1
-        if any(len(w) > 1 for w in words): assert weighted(words, 3) == plain(split(data), 3) or len(plain(split(data), 3)) < 3
+        assert weighted(words, n) == plain(split(data), n)
 
 
 @settings(max_examples=200, deadline=None)
@@ -486,7 +489,7 @@ def test_the_engine_is_the_specification(vocab, data):
     long = short.copy()
     assert short[:merge_short(short, np.empty(n + 1, np.int64), n, pairs)].tolist() == expected
     queue = buckets(len(vocab.merges))
-    if n: assert long[:merge_long(long, n, queue, pairs)].tolist() == expected
+    if n: assert long[:merge_long(long, n, *queue, pairs)].tolist() == expected
     assert (queue.heads == -1).all() and not queue.flags.any()
     assert [b.n for b in items(bpe.decode(table, bpe.encode(table, tokens_of(data))))] == list(data)
 
@@ -510,7 +513,7 @@ def test_gpt2_ids_are_the_permutation(gpt2):
 A, AA = (97, 97, 256), BYTES + (b'aa',)
 MALFORMED = {
     'forward reference': Vocab(AA + (b'aaa',), ((256, 97, 257), A)), 'unknown id': Vocab(AA, ((97, 300, 256),)), 'duplicate pair': Vocab(AA + (b'ab',), (A, (97, 97, 257))),
-    'duplicate id': Vocab(AA, (A, (97, 97, 256)[:2] + (97,))), 'duplicate token': Vocab(AA + (b'aa',), (A, (97, 98, 257))), 'wrong token': Vocab(AA, ((97, 98, 256),)),
+    'duplicate id': Vocab(AA, (A, (97, 98, 256))), 'duplicate token': Vocab(AA + (b'aa',), (A, (97, 98, 257))), 'wrong token': Vocab(AA, ((97, 98, 256),)),
     'a token that nothing makes': Vocab(AA, ()), 'too large': Vocab(BYTES, (), {'x': 1 << 30}), 'empty special token': Vocab(BYTES, (), {'': 300})}
 
 @pytest.mark.parametrize('problem', MALFORMED)
@@ -646,7 +649,7 @@ def test_commands(tmp_path):
     assert run(detokenize, input=ids).stdout_bytes == text.encode()
     assert '50256' in run(tokenize, '--special', input=text).output.split() and run(tokenize, '--count', input='a b').output == '2\n'
     shown = run(tokenize, '--show', input='hello 👍', color=True).output
-    assert '\x1b[' in shown and 'hello' in shown and '<f0 9f 91>' in shown
+    assert '\x1b[' in shown and 'hello' in shown and '<20 f0 9f 91>' in shown
     (tmp_path/'text').write_text(mixed(20_000), encoding='utf-8')
     made = run(train_tokenizer, str(tmp_path/'text'), '--vocab-size', '300', '--out', str(tmp_path/'t.json'), '--special', '<|end|>')
     assert made.exit_code == 0, made.output

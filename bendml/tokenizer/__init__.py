@@ -352,7 +352,7 @@ def _load(name: str, pattern: str) -> Tokenizer:
 
 def _inputs(files: tuple[str, ...]) -> Iterator[bytes]:
     "What the files hold, or what comes on standard input."
-    if not files: yield click.get_binary_stream('stdin').read()
+    if not files: yield sys.stdin.buffer.read()
     for name in files: yield Path(name).read_bytes()
 
 _files = click.argument('files', nargs=-1, type=click.Path(exists=True, dir_okay=False))
@@ -394,7 +394,7 @@ def detokenize(files, name, pattern):
     "Turn ids, numbers in FILES or on standard input, back into text."
     tokenizer = _load(name, pattern)
     for data in _inputs(files):
-        try: click.get_binary_stream('stdout').write(tokenizer.decode_bytes([int(word) for word in data.split()]))
+        try: sys.stdout.buffer.write(tokenizer.decode_bytes([int(word) for word in data.split()]))
         except ValueError as e: raise click.ClickException(str(e)) from None
 
 # %% ../../nbs/49_tokenizer.ipynb #f3d4c8c3

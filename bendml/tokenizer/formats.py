@@ -6,14 +6,15 @@
 __all__ = ['LARGEST', 'from_characters', 'as_pairs', 'read_gpt2', 'write_gpt2', 'read_hf', 'write_hf', 'read_tiktoken',
            'write_tiktoken', 'write']
 
-# %% ../../nbs/47_formats.ipynb #c7fe9e05
-import base64, binascii, json, os
+# %% ../../nbs/47_formats.ipynb #b654888b
+import base64, binascii, json, os, re
+from itertools import accumulate
 from pathlib import Path
 
 from ..data import fetch
 from .vocab import BYTES, Vocab, VocabError, byte_characters, checked, from_tokens, to_bytes, to_characters
 
-# %% ../../nbs/47_formats.ipynb #e7b76b0b
+# %% ../../nbs/47_formats.ipynb #86937ce8
 LARGEST = 1 << 28  # bytes: the largest text file that is read at all
 
 def _read_text(path: Path) -> str:
@@ -23,7 +24,7 @@ def _read_text(path: Path) -> str:
     try: return path.read_bytes().decode()
     except UnicodeDecodeError as e: raise VocabError(path, 'not UTF-8', 'UTF-8', f'byte {e.object[e.start]:#04x} at {e.start}') from None
 
-# %% ../../nbs/47_formats.ipynb #34a2da11
+# %% ../../nbs/47_formats.ipynb #abe0c1b7
 def _read_json(path: Path) -> dict:
     "A JSON object in which no key occurs twice."
     def once(pairs):
@@ -31,13 +32,16 @@ def _read_json(path: Path) -> dict:
         if len(found) == len(pairs): return found
         keys = [k for k, _ in pairs]
         raise VocabError(path, 'duplicate key', 'every key once', next(k for k in keys if keys.count(k) > 1))
-    try: value = json.loads(_read_text(path), object_pairs_hook=once)
+    text = _read_text(path)
+    brackets = re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^]["{}]', '', text)
+    if (depth := max(accumulate({'[': 1, '{': 1}.get(c, -1) for c in brackets), default=0)) > 64:
+        raise VocabError(path, 'nested too deeply', 'at most 64 levels', f'{depth} levels')
+    try: value = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as e: raise VocabError(path, 'not JSON, or truncated', 'a JSON object', f'{e.msg} at character {e.pos}') from None
-    except RecursionError: raise VocabError(path, 'nested too deeply', 'a JSON object', 'hundreds of levels') from None
     if not isinstance(value, dict): raise VocabError(path, 'not an object', 'a JSON object', type(value).__name__)
     return value
 
-# %% ../../nbs/47_formats.ipynb #a06b2f4f
+# %% ../../nbs/47_formats.ipynb #29fc3a23
 def _ids(path, table) -> dict[str, int]:
     "A table of ids: every id a number from 0 on, every id once."
     if not isinstance(table, dict): raise VocabError(path, 'no table of ids', '{token: id}', type(table).__name__)
@@ -48,10 +52,10 @@ def _ids(path, table) -> dict[str, int]:
         seen[i] = token
     return table
 
-# %% ../../nbs/47_formats.ipynb #6ba1d8b6
+# %% ../../nbs/47_formats.ipynb #221ddbf3
 def from_characters(path, ids: dict[str, int], pairs: list[tuple[str, str]], special: dict[str, int], pattern, whole=False) -> Vocab:
     "A vocabulary from ids and pairs in characters."
-    size = 1 + max(ids.values(), default=-1)
+    size = 1 + max((i for token, i in ids.items() if token not in special), default=-1)
     if size > 4*len(ids) + 1024: raise VocabError(path, 'bad id', f'ids near the number of tokens, {len(ids)}', f'id {size - 1}')
     tokens = [b'']*size
     for token, i in ids.items():
@@ -80,7 +84,7 @@ def _one_pair_each(path, tokens, merges, special, pattern) -> Vocab:
         if merge not in listed: raise VocabError(path, 'no pair that can be reached', f'{merge} among the merges', 'other pairs for the same token')
     return checked(Vocab(tuple(tokens), kept, special, pattern, tuple(back[i] for i in found.whole)), str(path))
 
-# %% ../../nbs/47_formats.ipynb #a777ac30
+# %% ../../nbs/47_formats.ipynb #341e6742
 def as_pairs(path, lines) -> list[tuple[str, str]]:
     "Merges, two tokens a line."
     pairs = [tuple(line.split(' ')) if isinstance(line, str) else tuple(line) if isinstance(line, list) else () for line in lines]
@@ -97,7 +101,7 @@ def read_gpt2(folder: str | os.PathLike) -> Vocab:
     made = {a + b for a, b in pairs} | set(byte_characters())
     return from_characters(merges, ids, pairs, {t: i for t, i in ids.items() if t not in made}, 'gpt2')
 
-# %% ../../nbs/47_formats.ipynb #12472c0b
+# %% ../../nbs/47_formats.ipynb #01f5bbad
 def write_gpt2(vocab: Vocab, folder: str | os.PathLike) -> None:
     "Write `vocab.bpe` and `encoder.json`, for vocabularies with GPT-2's pattern."
     if vocab.pattern != 'gpt2': raise VocabError(folder, 'this format has no place for a pattern', 'gpt2', str(vocab.pattern), 'Save it as tokenizer.json.')
@@ -113,7 +117,7 @@ def _write(path: Path, text: str) -> None:
     new.write_text(text, encoding='utf-8', newline='')
     os.replace(new, path)
 
-# %% ../../nbs/47_formats.ipynb #45d1d2a6
+# %% ../../nbs/47_formats.ipynb #d7ed94e8
 _LEVEL = {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True}
 _HF = {  # the expressions as Hugging Face's matcher spells them
     'cl100k': r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+\z|\s*[\r\n]|\s+(?!\S)|\s",
@@ -129,7 +133,7 @@ def _pipeline(pattern: str | None) -> dict:
              {'type': 'Split', 'pattern': {'Regex': _HF[pattern]}, 'behavior': 'Isolated', 'invert': False})
     return {'type': 'Sequence', 'pretokenizers': [first, _LEVEL | {'use_regex': pattern == 'smollm2'}]}
 
-# %% ../../nbs/47_formats.ipynb #e3d4ef97
+# %% ../../nbs/47_formats.ipynb #403988af
 def _pattern(path, given) -> str | None:
     "The pattern whose pipeline this is."
     for pattern in ('gpt2', 'smollm2', 'cl100k', 'o200k', None):
@@ -144,7 +148,7 @@ def _same_pipeline(given, wanted) -> bool:
     if isinstance(steps, list) and expected: return len(steps) == len(expected) and all(map(_same_pipeline, steps, expected))
     return all(given.get(k) == v for k, v in wanted.items() if k != 'trim_offsets')
 
-# %% ../../nbs/47_formats.ipynb #182f8ac4
+# %% ../../nbs/47_formats.ipynb #5b54b206
 def read_hf(path: str | os.PathLike) -> Vocab:
     "The vocabulary in a `tokenizer.json` of a byte-level BPE."
     data = _read_json(Path(path))
@@ -161,7 +165,7 @@ def read_hf(path: str | os.PathLike) -> Vocab:
     return from_characters(path, _ids(path, model.get('vocab')), as_pairs(path, model['merges']), special,
                   _pattern(path, data.get('pre_tokenizer')), bool(model.get('ignore_merges')))
 
-# %% ../../nbs/47_formats.ipynb #e04733cc
+# %% ../../nbs/47_formats.ipynb #cf010758
 def write_hf(vocab: Vocab, path: str | os.PathLike) -> None:
     "Write a `tokenizer.json` that Hugging Face's tokenizers reads."
     words = list(map(to_characters, vocab.tokens))
@@ -175,7 +179,7 @@ def write_hf(vocab: Vocab, path: str | os.PathLike) -> None:
                   'vocab': {w: i for i, w in enumerate(words) if w} | vocab.special,
                   'merges': [[words[a], words[b]] for a, b, _ in vocab.merges]}}, ensure_ascii=False))
 
-# %% ../../nbs/47_formats.ipynb #52a4e6de
+# %% ../../nbs/47_formats.ipynb #ad617b39
 def read_tiktoken(path: str | os.PathLike, pattern: str | None = 'gpt2', special: dict[str, int] | None = None) -> Vocab:
     "The vocabulary in a `.tiktoken` file."
     tokens = []
@@ -199,7 +203,7 @@ def write_tiktoken(vocab: Vocab, path: str | os.PathLike) -> None:
         raise VocabError(path, 'this format ranks tokens by their ids', 'ids without gaps, in the order of the merges', 'other ids', 'Save it as tokenizer.json.')
     _write(Path(path), ''.join(f'{base64.b64encode(t).decode()} {i}\n' for i, t in enumerate(tokens)))
 
-# %% ../../nbs/47_formats.ipynb #b718ab42
+# %% ../../nbs/47_formats.ipynb #cd5f9a7d
 def write(vocab: Vocab, path: str | os.PathLike) -> None:
     "Write a vocabulary: `.json`, `.tiktoken`, or a folder for GPT-2's two files."
     path = Path(path)

@@ -22,7 +22,7 @@ from .words import SIZE, VALUE, add, find, grow, has_room, words
 @njit(nogil=True, cache=True)
 def count_words(text, i, n, bound, pattern, classes, table, counts, kinds, ends):
     "Count the words of `text[i:n]`, those behind `bound` excepted: where it stopped, and the room that it needs to go on."
-    slots, pool = table.slots, table.pool
+    slots, pool, word_ends, fill = table
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, kinds, ends)
         if batch == 0: return i, 0
@@ -30,8 +30,8 @@ def count_words(text, i, n, bound, pattern, classes, table, counts, kinds, ends)
             size = ends[k] - i
             slot = find(slots, pool, text, i, size)
             if slots[slot, SIZE] == 0:
-                if not has_room(table, size): return i, size
-                add(table, slot, text, i, size, np.uint64(table.fill[0]))
+                if not has_room(pool, word_ends, fill, size): return i, size
+                add(slots, pool, word_ends, fill, slot, text, i, size, np.uint64(fill[0]))
             counts[np.int64(slots[slot, VALUE])] += 1
             i = ends[k]
 

@@ -170,7 +170,7 @@ def mark_contractions(text, i, n, ends, count):
 
 # %%
 #| export
-@njit
+@njit(cache=True)
 def split_block(text, i, n, classes, digits, kinds, ends):
     "The ends of the next words of GPT-2's or SmolLM2's pattern, at least one; how many there are."
     m = kinds_of(text, i, min(n, i + len(ends) - PAD), classes, kinds)
@@ -234,7 +234,7 @@ def lines(text, i, n, classes):
 
 # %%
 #| export
-@njit
+@njit(cache=True)
 def next_cl100k(text, i, n, classes):
     "Where the word that starts at `i` ends, by the pattern of cl100k."
     end = contraction_any_case(text, i, n)
@@ -294,7 +294,7 @@ def cased(text, i, n, classes):
 
 # %%
 #| export
-@njit
+@njit(cache=True)
 def next_o200k(text, i, n, classes):
     "Where the word that starts at `i` ends, by the pattern of o200k."
     end = cased(text, i, n, classes)

@@ -123,21 +123,20 @@ def find(slots, pool, text, i, size):
 # %%
 #| export
 @njit
-def has_room(words, size):
+def has_room(pool, ends, fill, size):
     "Can one more word, of this length, be added?"
-    return words.fill[0] < len(words.ends) and words.fill[1] + size <= len(words.pool)
+    return fill[0] < len(ends) and fill[1] + size <= len(pool)
 
-@njit
-def add(words, slot, text, i, size, value):
+@njit(cache=True)
+def add(slots, pool, ends, fill, slot, text, i, size, value):
     "Put a word into its free slot; its number, counted from 0."
-    number, start = words.fill
-    words.pool[start:start + size] = text[i:i + size]
-    words.ends[number] = start + size
-    words.fill[0], words.fill[1] = number + 1, start + size
+    number, start = fill[0], fill[1]
+    for k in range(size): pool[start + k] = text[i + k]
+    ends[number] = fill[1] = start + size
+    fill[0] = number + 1
     key, more = _keys(text, i, size)
-    if size > 16: more = np.uint64(start)
-    words.slots[slot, KEY], words.slots[slot, MORE] = key, more
-    words.slots[slot, SIZE], words.slots[slot, VALUE] = size, value
+    slots[slot, KEY], slots[slot, MORE] = key, more if size <= 16 else np.uint64(start)
+    slots[slot, SIZE], slots[slot, VALUE] = size, value
     return number
 
 
@@ -146,7 +145,7 @@ def add(words, slot, text, i, size, value):
 def count_distinct(words, text, n, size):
     for i in range(0, n, size):
         slot = find(words.slots, words.pool, text, i, size)
-        if words.slots[slot, SIZE] == 0: add(words, slot, text, i, size, 0)
+        if words.slots[slot, SIZE] == 0: add(*words, slot, text, i, size, 0)
     return words.fill[0]
 
 for size in (1, 7, 8, 9, 16, 17, 40):
@@ -191,7 +190,7 @@ def _move(old, new):
 # %%
 small = words(4, 64)
 text = padded(b'a' + b'b' + b'c'*20)
-for i, size in ((0, 1), (1, 1), (2, 20)): add(small, find(small.slots, small.pool, text, i, size), text, i, size, i)
+for i, size in ((0, 1), (1, 1), (2, 20)): add(*small, find(small.slots, small.pool, text, i, size), text, i, size, i)
 larger = grow(small, 1)
 assert [int(larger.slots[find(larger.slots, larger.pool, text, i, size), VALUE]) for i, size in ((0, 1), (1, 1), (2, 20))] == [0, 1, 2]
 

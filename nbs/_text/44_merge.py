@@ -65,7 +65,7 @@ def _insert_all(pairs, merges):
 
 def empty_table(merges: int) -> np.ndarray:  # uint64 (slots, 2)
     "A table with room for so many pairs."
-    return np.full((1 << max(3*merges, 2).bit_length(), 2), NO_PAIR)
+    return np.full((1 << max(2*merges, 2).bit_length(), 2), NO_PAIR)
 
 def pair_table(merges: np.ndarray) -> np.ndarray:  # int32 (merges, 3): left, right, new -> uint64 (slots, 2)
     "The table of pairs, each ranked by its place."
@@ -103,7 +103,7 @@ def close_gap(values, k, n):
 
 # %%
 #| export
-@njit
+@njit(cache=True)
 def merge_short(tokens, ranks, n, pairs):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
     for k in range(n - 1): ranks[k] = look(pairs, tokens[k], tokens[k + 1])
@@ -134,25 +134,14 @@ tokens[:merge_short(tokens, ranks, 11, pairs)]
 # 3. Within a bucket, order matters only where occurrences overlap. They overlap only when both parts are the same token,
 #    in a run `x x x x`, and there it is enough to start at the beginning of the run.
 #
-# A word's tokens are a linked list, so that a merge moves nothing, and each bucket is a linked list of the places where its
-# pairs start, so that a pair can leave it. `NONE` ends a list.
+# A word's tokens are a linked list, so that a merge moves nothing; and each bucket is a linked list of the places where its
+# pairs start, so that a pair can leave it. What belongs to one place lies side by side in one row. `NONE` ends a list.
 
 # %%
 #| export
 NONE = -1
+TOKEN, BEFORE, AFTER, RANK, AHEAD, BEHIND = range(6)  # token, its neighbours; rank of the pair that starts here, its neighbours in the bucket
 
-class Chain(NamedTuple):
-    "A long word's tokens, each pair of neighbours in the bucket of its rank; all int32 (n,)."
-    tokens: np.ndarray  # NONE where a token was merged into the one before
-    before: np.ndarray  # the neighbours
-    after: np.ndarray
-    ranks: np.ndarray   # of the pair that starts here, which waits in this bucket; or NONE
-    ahead: np.ndarray   # the neighbours in the bucket
-    behind: np.ndarray
-
-
-# %%
-#| export
 class Buckets(NamedTuple):
     "For each rank the place of a first pair, and for each 64 ranks whether any was in use; int32. Left empty after use."
     heads: np.ndarray
@@ -166,72 +155,72 @@ def buckets(merges: int) -> Buckets:
 # %%
 #| export
 @njit
-def leave(chain, heads, i):
+def leave(cells, heads, i):
     "Take the pair that starts at `i` out of its bucket."
-    rank, ahead, behind = chain.ranks[i], chain.ahead[i], chain.behind[i]
+    rank, ahead, behind = cells[i, RANK], cells[i, AHEAD], cells[i, BEHIND]
     if rank == NONE: return
     if ahead == NONE: heads[rank] = behind
-    else: chain.behind[ahead] = behind
-    if behind != NONE: chain.ahead[behind] = ahead
-    chain.ranks[i] = NONE
+    else: cells[ahead, BEHIND] = behind
+    if behind != NONE: cells[behind, AHEAD] = ahead
+    cells[i, RANK] = NONE
 
 @njit
-def wait(chain, buckets, pairs, i):
+def wait(cells, heads, flags, pairs, i):
     "Put the pair that starts at `i` into its bucket, if it is in the table."
-    heads, j = buckets.heads, chain.after[i]
-    leave(chain, heads, i)
-    found = look(pairs, chain.tokens[i], chain.tokens[j]) if j != NONE else NOTHING
+    j = cells[i, AFTER]
+    leave(cells, heads, i)
+    found = look(pairs, cells[i, TOKEN], cells[j, TOKEN]) if j != NONE else NOTHING
     if found == NOTHING: return
     rank = found >> 32
-    chain.ranks[i], chain.ahead[i], chain.behind[i] = rank, NONE, heads[rank]
-    if heads[rank] != NONE: chain.ahead[heads[rank]] = i
+    first = heads[rank]
+    cells[i, RANK], cells[i, AHEAD], cells[i, BEHIND] = rank, NONE, first
+    if first != NONE: cells[first, AHEAD] = i
     heads[rank] = i
-    buckets.flags[rank >> 6] = 1
+    flags[rank >> 6] = 1
 
 
 # %%
 #| export
 @njit
-def join(chain, buckets, pairs, i):
+def join(cells, heads, flags, pairs, i, new):
     "Merge the pair that starts at `i`, and let its new neighbours wait."
-    j = chain.after[i]
-    k = chain.after[j]
-    new = look(pairs, chain.tokens[i], chain.tokens[j]) & 0xFFFFFFFF
-    leave(chain, buckets.heads, j)
-    chain.tokens[i], chain.tokens[j], chain.after[i] = new, NONE, k
-    if k != NONE: chain.before[k] = i
-    if chain.before[i] != NONE: wait(chain, buckets, pairs, chain.before[i])
-    wait(chain, buckets, pairs, i)
+    j = cells[i, AFTER]
+    k, h = cells[j, AFTER], cells[i, BEFORE]
+    leave(cells, heads, j)
+    cells[i, TOKEN], cells[j, TOKEN], cells[i, AFTER] = new, NONE, k
+    if k != NONE: cells[k, BEFORE] = i
+    if h != NONE: wait(cells, heads, flags, pairs, h)
+    wait(cells, heads, flags, pairs, i)
 
 @njit
-def empty_bucket(chain, buckets, pairs, rank):
+def empty_bucket(cells, heads, flags, pairs, rank):
     "Merge all pairs of one rank, each run of equal tokens from its beginning."
-    while buckets.heads[rank] != NONE:
-        i = buckets.heads[rank]
-        while chain.before[i] != NONE and chain.ranks[chain.before[i]] == rank: i = chain.before[i]
-        while i != NONE and chain.ranks[i] == rank:
-            following = chain.after[chain.after[i]]
-            join(chain, buckets, pairs, i)
+    while heads[rank] != NONE:
+        i = heads[rank]
+        while cells[i, BEFORE] != NONE and cells[cells[i, BEFORE], RANK] == rank: i = cells[i, BEFORE]
+        new = look(pairs, cells[i, TOKEN], cells[cells[i, AFTER], TOKEN]) & 0xFFFFFFFF
+        while i != NONE and cells[i, RANK] == rank:
+            following = cells[cells[i, AFTER], AFTER]
+            join(cells, heads, flags, pairs, i, new)
             i = following
 
 
 # %%
 #| export
-@njit
-def merge_long(tokens, n, buckets, pairs):
+@njit(cache=True)
+def merge_long(tokens, n, heads, flags, pairs):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
-    nothing, places = np.full(n, NONE, np.int32), np.arange(n).astype(np.int32)
-    chain = Chain(tokens[:n].copy(), places - np.int32(1), places + np.int32(1), nothing, nothing.copy(), nothing.copy())
-    chain.after[n - 1] = NONE
-    for i in range(n): wait(chain, buckets, pairs, i)
-    for flag in range(len(buckets.flags)):
-        if buckets.flags[flag]:
-            for rank in range(flag << 6, min((flag + 1) << 6, len(buckets.heads))): empty_bucket(chain, buckets, pairs, rank)
-            buckets.flags[flag] = 0
+    cells = np.full((n, 6), NONE, np.int32)
+    for i in range(n): cells[i, TOKEN], cells[i, BEFORE], cells[i, AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
+    for i in range(n): wait(cells, heads, flags, pairs, i)
+    for flag in range(len(flags)):
+        if flags[flag]:
+            for rank in range(flag << 6, min((flag + 1) << 6, len(heads))): empty_bucket(cells, heads, flags, pairs, rank)
+            flags[flag] = 0
     left = 0
-    for token in chain.tokens:
-        if token != NONE:
-            tokens[left] = token
+    for i in range(n):
+        if cells[i, TOKEN] != NONE:
+            tokens[left] = cells[i, TOKEN]
             left += 1
     return left
 
@@ -245,7 +234,7 @@ queue = buckets(3)
 for n in range(1, 9):
     for word in itertools.product([97, 98], repeat=n):
         one, two = np.array(word, np.int32), np.array(word, np.int32)
-        assert one[:merge_short(one, np.empty(n, np.int64), n, pairs)].tolist() == two[:merge_long(two, n, queue, pairs)].tolist()
+        assert one[:merge_short(one, np.empty(n, np.int64), n, pairs)].tolist() == two[:merge_long(two, n, *queue, pairs)].tolist()
 
 # %% [markdown]
 # ## A text
@@ -278,23 +267,21 @@ def memory(merges: int, slots: int = 1 << 17) -> Memory:
 # %%
 #| export
 @njit
-def merge_word(text, i, size, byte_ids, pairs, memory, out):
-    "Merge the word `text[i:i + size]` into `out`; how many tokens there are."
-    for k in range(size): out[k] = byte_ids[text[i + k]]
-    if size > SHORT: return merge_long(out, size, memory.buckets, pairs)
-    return merge_short(out, memory.ranks, size, pairs)
+def merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, at):
+    "Merge the word `text[i:i + size]` into `out` from `at` on; how many tokens there are."
+    tokens = out[at:at + size]
+    for k in range(size): tokens[k] = byte_ids[text[i + k]]
+    return merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
 
 @njit
-def learn(text, i, size, slot, byte_ids, pairs, memory, out):
-    "Merge a new word, and remember it; -1 if there is no room."
-    if not has_room(memory.words, size) or memory.used[0] + size > len(memory.tokens): return -1
-    n, used = merge_word(text, i, size, byte_ids, pairs, memory, out), memory.used[0]
-    place = np.int64(out[0])
+def note(known, used, out, at, n):
+    "Note the tokens of a new word; the value by which its slot knows them."
+    place = np.int64(out[at])
     if n > 1:
-        memory.tokens[used:used + n] = out[:n]
-        place, memory.used[0] = used, used + n
-    add(memory.words, slot, text, i, size, np.uint64(n << 32 | place))
-    return n
+        place = used[0]
+        for k in range(n): known[place + k] = out[at + k]
+        used[0] = place + n
+    return np.uint64(n << 32 | place)
 
 
 # %% [markdown]
@@ -306,7 +293,9 @@ def learn(text, i, size, slot, byte_ids, pairs, memory, out):
 @njit(nogil=True, cache=True)
 def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, out):
     "Encode `text[i:n]` into `out`, words that end behind `bound` excepted: where it stopped, and how many tokens."
-    slots, pool, known, ends = memory.words.slots, memory.words.pool, memory.tokens, memory.ends
+    slots, pool, word_ends, fill = memory.words
+    heads, flags = memory.buckets
+    known, used, ranks, ends = memory.tokens, memory.used, memory.ranks, memory.ends
     count = memory.stopped[0] = 0
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, memory.kinds, ends)
@@ -321,13 +310,12 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                 value = np.int64(slots[slot, VALUE])
                 tokens, place = value >> 32, value & 0xFFFFFFFF
                 if slots[slot, SIZE] == 0:
-                    if size > REMEMBERED: count += merge_word(text, i, size, byte_ids, pairs, memory, out[count:])
-                    else:
-                        tokens = learn(text, i, size, slot, byte_ids, pairs, memory, out[count:])
-                        if tokens < 0:
-                            memory.stopped[0] = 1
-                            return i, count
-                        count += tokens
+                    if size <= REMEMBERED and not (has_room(pool, word_ends, fill, size) and used[0] + size <= len(known)):
+                        memory.stopped[0] = 1
+                        return i, count
+                    tokens = merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, count)
+                    if size <= REMEMBERED: add(slots, pool, word_ends, fill, slot, text, i, size, note(known, used, out, count, tokens))
+                    count += tokens
                 elif tokens == 1:
                     out[count] = place
                     count += 1
@@ -346,13 +334,13 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
 # %%
 #| export
 @njit(nogil=True, cache=True)
-def _pairs_of_tokens(text, ends, byte_ids, pairs, buckets, found):
+def _pairs_of_tokens(text, ends, byte_ids, pairs, heads, flags, found):
     ranks, start, count = np.empty(SHORT, np.int64), 0, 0
     for new in range(len(ends)):
         size = ends[new] - start
         tokens = byte_ids[text[start:ends[new]]]
         if size > 1:
-            left = merge_long(tokens, size, buckets, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
+            left = merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
             if left == 2:
                 found[count, 0], found[count, 1], found[count, 2] = tokens[0], tokens[1], new
                 insert(pairs, tokens[0], tokens[1], count, new)
@@ -363,7 +351,7 @@ def _pairs_of_tokens(text, ends, byte_ids, pairs, buckets, found):
 def pairs_of_tokens(text: np.ndarray, ends: np.ndarray, byte_ids: np.ndarray) -> np.ndarray:  # int32 (pairs, 3)
     "The pair that makes each token, of tokens one behind another in the order of their ranks; only of those that a pair makes."
     found = np.empty((len(ends), 3), np.int32)
-    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), buckets(len(ends)), found)]
+    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), *buckets(len(ends)), found)]
 
 
 # %%
@@ -380,7 +368,7 @@ def forget(memory: Memory) -> None:
 def know(memory: Memory, word: bytes, token: int) -> None:
     "Remember a word that is one token, whatever the merges say."
     text = padded(word)
-    add(memory.words, find(memory.words.slots, memory.words.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
+    add(*memory.words, find(memory.words.slots, memory.words.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
 
 
 # %%

@@ -12,7 +12,8 @@
 # %%
 #| hide
 #| export
-import base64, binascii, json, os
+import base64, binascii, json, os, re
+from itertools import accumulate
 from pathlib import Path
 
 from bendml.data import fetch
@@ -31,7 +32,8 @@ def _read_text(path: Path) -> str:
 
 
 # %% [markdown]
-# JSON allows a key twice, and most readers keep the last without a word. For a vocabulary, that is two ids for one token.
+# JSON allows a key twice, and most readers keep the last without a word. For a vocabulary, that is two ids for one token. It also allows any
+# depth of nesting, which Python's reader follows until its stack ends.
 
 # %%
 #| export
@@ -42,9 +44,12 @@ def _read_json(path: Path) -> dict:
         if len(found) == len(pairs): return found
         keys = [k for k, _ in pairs]
         raise VocabError(path, 'duplicate key', 'every key once', next(k for k in keys if keys.count(k) > 1))
-    try: value = json.loads(_read_text(path), object_pairs_hook=once)
+    text = _read_text(path)
+    brackets = re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^]["{}]', '', text)
+    if (depth := max(accumulate({'[': 1, '{': 1}.get(c, -1) for c in brackets), default=0)) > 64:
+        raise VocabError(path, 'nested too deeply', 'at most 64 levels', f'{depth} levels')
+    try: value = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as e: raise VocabError(path, 'not JSON, or truncated', 'a JSON object', f'{e.msg} at character {e.pos}') from None
-    except RecursionError: raise VocabError(path, 'nested too deeply', 'a JSON object', 'hundreds of levels') from None
     if not isinstance(value, dict): raise VocabError(path, 'not an object', 'a JSON object', type(value).__name__)
     return value
 
@@ -70,7 +75,7 @@ def _ids(path, table) -> dict[str, int]:
 #| export
 def from_characters(path, ids: dict[str, int], pairs: list[tuple[str, str]], special: dict[str, int], pattern, whole=False) -> Vocab:
     "A vocabulary from ids and pairs in characters."
-    size = 1 + max(ids.values(), default=-1)
+    size = 1 + max((i for token, i in ids.items() if token not in special), default=-1)
     if size > 4*len(ids) + 1024: raise VocabError(path, 'bad id', f'ids near the number of tokens, {len(ids)}', f'id {size - 1}')
     tokens = [b'']*size
     for token, i in ids.items():
