@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .chars import padded
+from .chars import PAD, padded
 from .split import BLOCK, split_words
 from .words import SIZE, VALUE, Words, _mix, add, clear, find, has_room, words
 
@@ -180,13 +180,13 @@ class Memory(NamedTuple):
     buckets: Buckets
     ranks: np.ndarray     # int64 (SHORT,)
     stopped: np.ndarray   # int64 (1,): 1 if the last call stopped for want of room
-    kinds: np.ndarray     # uint8 (BLOCK,)
-    ends: np.ndarray      # int64 (BLOCK,)
+    kinds: np.ndarray     # uint8 (2*(BLOCK + PAD),): scratch
+    ends: np.ndarray      # int64 (BLOCK + PAD,): scratch
 
 def memory(merges: int, slots: int = 1 << 17) -> Memory:
     "An empty memory for a table with so many merges."
     return Memory(words(slots, 8*slots), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
-                  np.empty(SHORT, np.int64), np.zeros(1, np.int64), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64))
+                  np.empty(SHORT, np.int64), np.zeros(1, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64))
 
 # %% ../../nbs/44_merge.ipynb #802c020b
 @njit

@@ -25,6 +25,7 @@ PATTERNS = {  # name: the regular expression that defines it (syntax of the `reg
 }
 GPT2, SMOLLM2, CL100K, O200K, WHOLE = range(5)  # what the loops below call them; WHOLE: no cuts at all
 APOSTROPHE = ord("'")
+BLOCK = 4096  # bytes that are split at a time
 
 # %% ../../nbs/42_split.ipynb #7ac9daf4
 @njit
@@ -92,16 +93,18 @@ def kinds_of(text, i, m, classes, kinds):
 @njit
 def boundaries(text, i, m, kinds, digits, ends):
     "Every place between `i` and `m` where a word begins, contractions apart; how many there are."
+    n = m - i - 1
+    before, here, behind, byte, follows = kinds[:n], kinds[1:n + 1], kinds[2:n + 2], text[i:i + n], text[i + 1:i + 1 + n]
+    begins = kinds[len(kinds)//2:]
+    for k in range(n):  # no branches and no dependences: 32 bytes at a time
+        a, b, c = before[k], here[k], behind[k]
+        start = (a != b) & ((a != SPACE) | (byte[k] != 32)) | (b == SPACE) & (c != SPACE)
+        if digits: start = start & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | (b == NUMBER) & (follows[k] & 0xC0 != 0x80)
+        begins[k] = start
     count = 0
-    a, b = kinds[0], kinds[1]
-    for k in range(1, m - i):
-        c = kinds[k + 1]
-        begins = (a != b) & ((a != SPACE) | (text[i + k - 1] != 32)) | (b == SPACE) & (c != SPACE)
-        if digits:
-            begins = begins & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | (b == NUMBER) & (text[i + k] & 0xC0 != 0x80)
-        ends[count] = i + k
-        count += begins
-        a, b = b, c
+    for k in range(n):
+        ends[count] = i + 1 + k
+        count += begins[k]
     return count
 
 # %% ../../nbs/42_split.ipynb #258d37d5
@@ -121,7 +124,7 @@ def mark_contractions(text, i, n, ends, count):
 @njit(cache=True)
 def split_block(text, i, n, classes, digits, kinds, ends):
     "The ends of the next words of GPT-2's or SmolLM2's pattern, at least one; how many there are."
-    m = kinds_of(text, i, min(n, i + len(ends) - PAD), classes, kinds)
+    m = kinds_of(text, i, min(n, i + BLOCK), classes, kinds)
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
     count = 0
     if m > i:  # the same call twice, so that each is compiled for its constant
@@ -261,12 +264,10 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
     return len(ends)
 
 # %% ../../nbs/42_split.ipynb #14905acf
-BLOCK = 4096  # bytes that are split at a time
-
 @njit(nogil=True, cache=True)
 def split_all(text, n, pattern, classes):
     "The ends of all words of `text[:n]`."
-    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint8)
+    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD, np.int64), np.empty(2*(BLOCK + PAD), np.uint8)
     i = count = 0
     while i < n:
         found = split_words(text, i, n, n, pattern, classes, kinds, ends)

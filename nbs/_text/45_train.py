@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bendml.tokenizer.chars import class_table, padded
+from bendml.tokenizer.chars import PAD, class_table, padded
 from bendml.tokenizer.merge import NO_PAIR, insert, look
 from bendml.tokenizer.split import BLOCK, GPT2, split_words
 from bendml.tokenizer.words import SIZE, VALUE, add, find, grow, has_room, words
@@ -61,7 +61,7 @@ class WordCounter:
     def __init__(self, pattern: int = GPT2, classes: np.ndarray | None = None):
         self.pattern, self.classes = pattern, class_table(False) if classes is None else classes
         self.table, self.counts = words(1 << 14, 1 << 17), np.zeros(1 << 14, np.int64)
-        self._scratch = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64)
+        self._scratch = np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64)
 
     def add(self, text: bytes, bound: int | None = None) -> int:
         "Count the words of a text that end at `bound` or before; where the last of them ends."
