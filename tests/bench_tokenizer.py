@@ -16,7 +16,7 @@ def best(rounds: int, **jobs) -> dict[str, float]:
 
 def cold(tokenizer: Tokenizer) -> None:
     "Let a tokenizer forget all words."
-    for memory in tokenizer._engine.idle: tokenizer._forget(memory)
+    for memory in tokenizer._engine.idle: tokenizer._engine.merge.forget(memory)
 
 
 def encoding(name: str, text: str, rounds: int) -> None:

@@ -246,7 +246,7 @@ def test_refusals(gpt2, smollm2):
         with pytest.raises(TypeError, match='not a list of ids'): gpt2.decode(bad)
     for bad in (5, None, ['a'], object()):
         with pytest.raises(TypeError, match='not a text'): gpt2.encode(bad)
-    with pytest.raises(TokenError, match='a byte without a token\n- expected : .*\n- observed : 0xff at byte 3'): smollm2.encode(b'abc\xff')
+    with pytest.raises(TokenError, match='a byte without a token\n- expected : .*\n- observed : 0xff'): smollm2.encode(b'abc\xff')
     hole = Tokenizer(Vocab(BYTES, (), {'<end>': 300}))
     with pytest.raises(TokenError, match='id not in use'): hole.decode([280])
     assert hole.decode([97, 300]) == 'a<end>' and gpt2.decode([]) == '' and gpt2.decode(np.array([], np.int64)) == ''
@@ -258,11 +258,11 @@ def test_long_words_take_time_in_proportion(request, name, unit):
     tokenizer = request.getfixturevalue(name)
     texts = [unit*(size//len(unit.encode())) for size in (1_000_000, 2_000_000)]
     def seconds(text):
-        start = time.perf_counter()
+        start = time.process_time()  # not what neighbours take
         tokenizer.encode(text, as_array=True)
-        return time.perf_counter() - start
+        return time.process_time() - start
     seconds(texts[0])
-    one, two = (min(seconds(t) for _ in range(4)) for t in texts)
+    one, two = map(min, zip(*[[seconds(t) for t in texts] for _ in range(5)]))
     assert one < 1 and two <= 2.3*one + 0.02
 
 

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['NOTHING', 'NO_PAIR', 'NONE', 'TOKEN', 'BEFORE', 'AFTER', 'RANK', 'AHEAD', 'BEHIND', 'SHORT', 'REMEMBERED', 'look',
            'insert', 'empty_table', 'pair_table', 'lowest', 'close_gap', 'merge_short', 'Buckets', 'buckets', 'leave',
-           'wait', 'join', 'empty_bucket', 'merge_long', 'Memory', 'memory', 'merge_word', 'note', 'encode_words',
-           'pairs_of_tokens', 'forget', 'know']
+           'wait', 'join', 'empty_bucket', 'merge_long', 'Memory', 'memory', 'forget', 'merge_word', 'note',
+           'encode_words', 'pairs_of_tokens', 'encode_texts']
 
 # %% ../../nbs/44_merge.ipynb #30af6233
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from numba import njit
 
 from .chars import PAD, padded
 from .split import BLOCK, split_words
-from .words import SIZE, VALUE, Words, _mix, add, clear, find, has_room, words
+from .words import SIZE, VALUE, Words, _mix, add, find, has_room, words
 
 # %% ../../nbs/44_merge.ipynb #514e3920
 NOTHING = np.int64(2**63 - 1)  # this pair is not in the table: above every rank
@@ -174,19 +174,40 @@ REMEMBERED = 256  # bytes: longer words are merged anew each time
 
 class Memory(NamedTuple):
     "Words met before with their tokens, and scratch space; one thread's own."
+    whole: Words          # words that are one token whatever the merges say, with that token: never forgotten
     words: Words          # value: number of tokens << 32 | the token, or its place in `tokens` if there are more
     tokens: np.ndarray    # int32
     used: np.ndarray      # int64 (1,): tokens in use
     buckets: Buckets
     ranks: np.ndarray     # int64 (SHORT,)
-    stopped: np.ndarray   # int64 (1,): 1 if the last call stopped for want of room
     kinds: np.ndarray     # uint8 (2*(BLOCK + PAD),): scratch
     ends: np.ndarray      # int64 (BLOCK + PAD,): scratch
 
-def memory(merges: int, slots: int = 1 << 17) -> Memory:
+def memory(merges: int, slots: int = 1 << 17, whole: dict[bytes, int] | None = None) -> Memory:
     "An empty memory for a table with so many merges."
-    return Memory(words(slots, 8*slots), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
-                  np.empty(SHORT, np.int64), np.zeros(1, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64))
+    whole = whole or {}
+    slots = max(slots, 1 << (3*len(whole)).bit_length())
+    always = words(max(4, 1 << (2*len(whole)).bit_length()), sum(map(len, whole)))
+    for word, token in whole.items():
+        text = padded(word)
+        add(*always, find(always.slots, always.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
+    empty = Memory(always, words(slots, 8*slots + len(always.pool)), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
+                   np.empty(SHORT, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64))
+    forget(empty)
+    return empty
+
+@njit(cache=True)
+def forget(memory):
+    "Make room: forget all words but those that are never forgotten."
+    slots, pool, ends, fill = memory.words
+    slots[:], fill[:], memory.used[0] = 0, 0, 0
+    always, start = memory.whole, 0
+    text = np.concatenate((always.pool, np.zeros(PAD, np.uint8)))
+    for k in range(always.fill[0]):
+        size = always.ends[k] - start
+        value = always.slots[find(always.slots, always.pool, text, start, size), VALUE]
+        add(slots, pool, ends, fill, find(slots, pool, text, start, size), text, start, size, value)
+        start = always.ends[k]
 
 # %% ../../nbs/44_merge.ipynb #802c020b
 @njit
@@ -209,11 +230,11 @@ def note(known, used, out, at, n):
 # %% ../../nbs/44_merge.ipynb #1026b1dc
 @njit(nogil=True, cache=True)
 def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, out):
-    "Encode `text[i:n]` into `out`, words that end behind `bound` excepted: where it stopped, and how many tokens."
+    "Encode `text[i:n]` into `out`, words that end behind `bound` excepted: where the last of them ends, and how many tokens."
     slots, pool, word_ends, fill = memory.words
     heads, flags = memory.buckets
     known, used, ranks, ends = memory.tokens, memory.used, memory.ranks, memory.ends
-    count = memory.stopped[0] = 0
+    count = 0
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, memory.kinds, ends)
         if batch == 0: return i, count
@@ -228,8 +249,8 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                 tokens, place = value >> 32, value & 0xFFFFFFFF
                 if slots[slot, SIZE] == 0:
                     if size <= REMEMBERED and not (has_room(pool, word_ends, fill, size) and used[0] + size <= len(known)):
-                        memory.stopped[0] = 1
-                        return i, count
+                        forget(memory)
+                        slot = find(slots, pool, text, i, size)
                     tokens = merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, count)
                     if size <= REMEMBERED: add(slots, pool, word_ends, fill, slot, text, i, size, note(known, used, out, count, tokens))
                     count += tokens
@@ -263,12 +284,11 @@ def pairs_of_tokens(text: np.ndarray, ends: np.ndarray, byte_ids: np.ndarray) ->
     return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), *buckets(len(ends)), found)]
 
 # %% ../../nbs/44_merge.ipynb #9ab57d14
-def forget(memory: Memory) -> None:
-    "Make room."
-    clear(memory.words)
-    memory.used[0] = 0
-
-def know(memory: Memory, word: bytes, token: int) -> None:
-    "Remember a word that is one token, whatever the merges say."
-    text = padded(word)
-    add(*memory.words, find(memory.words.slots, memory.words.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
+@njit(nogil=True, cache=True)
+def encode_texts(text, starts, ends, counts, pattern, classes, byte_ids, pairs, memory, out):
+    "Encode each `text[starts[k]:ends[k]]`, one behind another into `out`; `counts` is how many tokens each has."
+    total = 0
+    for k in range(len(starts)):
+        counts[k] = encode_words(text, starts[k], ends[k], ends[k], pattern, classes, byte_ids, pairs, memory, out[total:])[1]
+        total += counts[k]
+    return total

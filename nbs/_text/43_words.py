@@ -143,10 +143,11 @@ def add(slots, pool, ends, fill, slot, text, i, size, value):
 # %%
 @njit
 def count_distinct(words, text, n, size):
+    slots, pool, ends, fill = words
     for i in range(0, n, size):
-        slot = find(words.slots, words.pool, text, i, size)
-        if words.slots[slot, SIZE] == 0: add(*words, slot, text, i, size, 0)
-    return words.fill[0]
+        slot = find(slots, pool, text, i, size)
+        if slots[slot, SIZE] == 0: add(slots, pool, ends, fill, slot, text, i, size, 0)
+    return fill[0]
 
 for size in (1, 7, 8, 9, 16, 17, 40):
     data = b''.join(bytes([65 + k*k % 23])*size for k in range(100))
@@ -155,15 +156,10 @@ for size in (1, 7, 8, 9, 16, 17, 40):
 
 
 # %% [markdown]
-# A full table is either emptied (the tokenizer's, which is only a memory) or moved to one twice as large (the trainer's,
-# which must forget nothing).
+# A full table is moved to a larger one.
 
 # %%
 #| export
-def clear(words: Words) -> None:
-    "Forget all words."
-    words.slots[:], words.fill[:] = 0, 0
-
 def grow(words: Words, size: int) -> Words:
     "The same words in a table with room for more of them, the next of length `size` among them."
     slots = len(words.slots) * (2 if words.fill[0] == len(words.ends) else 1)

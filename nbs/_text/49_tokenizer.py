@@ -74,39 +74,25 @@ class _Encoder:
             if len(t) == 1: byte_ids[t[0]] = i
         number = split.WHOLE if vocab.pattern is None else list(split.PATTERNS).index(vocab.pattern)
         return SimpleNamespace(pattern=number, classes=chars.class_table(number == split.O200K), byte_ids=byte_ids, missing=missing, merge=merge,
-                               pairs=merge.pair_table(np.array(vocab.merges, np.int32)), padded=chars.padded, settled=chars.settled, idle=[])
+                               pairs=merge.pair_table(np.array(vocab.merges, np.int32)), lacking=missing in byte_ids, padded=chars.padded, settled=chars.settled, idle=[])
 
     @contextmanager
     def _memory(self):
         "A memory of words that no other thread uses meanwhile."
         engine = self._engine
         try: memory = engine.idle.pop()
-        except IndexError:
-            memory = engine.merge.memory(len(self.vocab.merges), max(1 << 17, 1 << (3*len(self.vocab.whole)).bit_length()))
-            self._forget(memory)
+        except IndexError: memory = engine.merge.memory(len(self.vocab.merges), whole={self.vocab.tokens[i]: i for i in self.vocab.whole})
         yield memory
         engine.idle.append(memory)
 
-    def _forget(self, memory) -> None:
-        "Empty a memory of all but the tokens that stand for whole words."
-        self._engine.merge.forget(memory)
-        for i in self.vocab.whole: self._engine.merge.know(memory, self.vocab.tokens[i], i)
-
-    def _encode(self, data: np.ndarray, start: int, n: int, bound: int, out: np.ndarray) -> tuple[int, int]:
-        "Encode the words of `data[start:n]` that end at `bound` or before; where it stopped, and how many ids."
-        e, count = self._engine, 0
-        with self._memory() as memory:
-            while True:
-                start, more = e.merge.encode_words(data, start, n, bound, e.pattern, e.classes, e.byte_ids, e.pairs, memory, out[count:])
-                count += more
-                if memory.stopped[0] == 0: break
-                self._forget(memory)
-        if e.missing in out[:count] if (e.byte_ids == e.missing).any() else False: self._refuse_bytes(data[:start])
-        return start, count
-
-    def _refuse_bytes(self, data: np.ndarray):
-        at = int(np.flatnonzero(self._engine.byte_ids[data] == self._engine.missing)[0])
-        raise TokenError('a byte without a token', 'bytes of this vocabulary', f'{int(data[at]):#04x} at byte {at}')
+    def _encode(self, kernel, data: bytes, *places):
+        "Run a compiled loop over a text: what it returns, and the ids. Refuses a byte that has no token."
+        e, out = self._engine, np.empty(len(data), np.int32)
+        with self._memory() as memory: result = kernel(e.padded(data), *places, e.pattern, e.classes, e.byte_ids, e.pairs, memory, out)
+        if e.lacking and e.missing in out[:result if isinstance(result, int) else result[1]]:
+            lacking = set(np.flatnonzero(e.byte_ids == e.missing).tolist()) & set(data)
+            raise TokenError('a byte without a token', 'bytes of this vocabulary', ', '.join(f'{b:#04x}' for b in sorted(lacking)))
+        return result, out
 
     def _special(self, allowed, disallowed) -> tuple[dict[bytes, int], list[bytes]]:
         "The special tokens to be read as such, and those to be refused."
@@ -117,21 +103,19 @@ class _Encoder:
             raise TokenError('not a special token', ', '.join(map(repr, special)) or 'none: this tokenizer has no special tokens', ', '.join(map(repr, sorted(unknown))))
         return {t.encode(): special[t] for t in chosen}, [t.encode() for t in refused]
 
-    def _ids(self, text: str | bytes, allowed, disallowed) -> np.ndarray:
-        "The ids of a text."
-        data = to_utf8(text)
+    def _texts(self, texts: list[str | bytes], allowed, disallowed, as_array: bool) -> list:
+        "The ids of each text."
         special, refused = self._special(allowed, disallowed)
-        for token in refused:
-            if (at := data.find(token)) >= 0:
-                name = token.decode()
-                raise TokenError(f'special token {name!r} in the text', 'ordinary text, or a choice', f'{name!r} at byte {at}',
-                                 f'To read it as the token, allowed_special={{{name!r}}}; as ordinary text, disallowed_special=().')
-        out, count, i, padded = np.empty(len(data), np.int32), 0, 0, self._engine.padded(data)
-        for start, end, token in cuts(data, special):
-            count += self._encode(padded, i, start, start, out[count:])[1]
-            if end > start: out[count], count = token, count + 1
-            i = end
-        return out[:count]
+        texts = [ordinary(to_utf8(text), refused) for text in texts]
+        found = [list(cuts(text, special)) for text in texts] if special else None
+        pieces = texts if found is None else [text[i:j] for text, places in zip(texts, found) for i, j in zip([0, *[end for _, end, _ in places]], [start for start, _, _ in places])]
+        sizes, counts = np.fromiter(map(len, pieces), np.int64, len(pieces)), np.empty(len(pieces), np.int64)
+        starts = np.cumsum(sizes + len(GAP)) - sizes - len(GAP)
+        total, out = self._encode(self._engine.merge.encode_texts, GAP.join(pieces), starts, starts + sizes, counts)
+        ids = out[:total].copy() if as_array else out[:total].tolist()
+        ends = np.cumsum(counts).tolist()
+        parts = iter([ids[i:j] for i, j in zip([0, *ends], ends)])
+        return list(parts) if found is None else [with_special(parts, places, as_array) for places in found]
 
     def encode(
         self,
@@ -142,17 +126,33 @@ class _Encoder:
         as_array: bool = False,                           # int32 (ids,) instead of a list
     ) -> list[int] | np.ndarray:
         "The ids of a text."
-        ids = self._ids(text, allowed_special, disallowed_special)
-        return ids.copy() if as_array else ids.tolist()
+        return self._texts([text], allowed_special, disallowed_special, as_array)[0]
 
 
 # %%
 #| export
+GAP = bytes(4)  # between texts that are encoded together: no character of one reaches into the next
+
+def ordinary(text: bytes, refused: list[bytes]) -> bytes:
+    "The text, if none of the refused special tokens is in it."
+    for token in refused:
+        if (at := text.find(token)) >= 0:
+            name = token.decode()
+            raise TokenError(f'special token {name!r} in the text', 'ordinary text, or a choice', f'{name!r} at byte {at}',
+                             f'To read it as the token, allowed_special={{{name!r}}}; as ordinary text, disallowed_special=().')
+    return text
+
 def cuts(data: bytes, special: dict[bytes, int]) -> Iterator[tuple[int, int, int]]:
     "Where special tokens stand, `(start, end, id)`, the longest first; then `(n, n, -1)`."
     if special:
         for m in re.finditer(b'|'.join(map(re.escape, sorted(special, key=len, reverse=True))), data): yield *m.span(), special[m[0]]
     yield len(data), len(data), -1
+
+def with_special(parts: Iterator, places: list[tuple[int, int, int]], as_array: bool):
+    "The ids of the parts of a text, with the special tokens between them."
+    ids = []
+    for _, _, token in places: ids += [next(parts), [token] if token >= 0 else []]
+    return np.concatenate(ids).astype(np.int32) if as_array else [i for part in ids for i in part]
 
 
 # %% [markdown]
@@ -170,14 +170,15 @@ class _Bulk(_Encoder):
         texts: Iterable[str | bytes],
         *,
         threads: int | None = None,   # None: one for each core
-        as_array: bool = False,       # a list of arrays; several times faster than lists
-        **special,                    # as in `encode`
+        allowed_special: Iterable[str] | str = (),        # as in `encode`
+        disallowed_special: Iterable[str] | str = 'all',
+        as_array: bool = False,       # a list of arrays, made several times faster than lists
     ) -> list:
         "The ids of each text, several texts at a time."
         texts, threads = list(texts), threads or os.cpu_count() or 1
         step = max(1, len(texts)//(8*threads))
         parts = [texts[i:i + step] for i in range(0, len(texts), step)]
-        encode = lambda part: [self.encode(t, as_array=as_array, **special) for t in part]
+        encode = lambda part: self._texts(part, allowed_special, disallowed_special, as_array)
         self._engine
         with ThreadPoolExecutor(threads) as pool: return [ids for part in pool.map(encode, parts) for ids in part]
 
@@ -194,14 +195,13 @@ class _Bulk(_Encoder):
         special, dtype = self._special(allowed_special, ())[0], np.uint16 if len(self.vocab) < 1 << 16 else np.uint32
         with open(path, 'rb') as source, open(out, 'wb') as sink, _bar(os.path.getsize(path), 'B', progress) as bar:
             def write_ids(data, bound):
-                ids, count, i = np.empty(len(data), np.int32), 0, 0
-                padded = self._engine.padded(data)
+                i = 0
                 for start, end, token in cuts(data, special):
-                    i, more = self._encode(padded, i, start, min(bound, start), ids[count:])
-                    count += more
+                    (i, count), ids = self._encode(self._engine.merge.encode_words, data, i, start, min(bound, start))
+                    ids[:count].astype(dtype).tofile(sink)
                     if i < start: break
-                    if end > start: ids[count], count, i = token, count + 1, end
-                ids[:count].astype(dtype).tofile(sink)
+                    if token >= 0: np.array([token], dtype).tofile(sink)
+                    i = end
                 bar.update(i)
                 return i
             self._in_blocks(source, block, special, write_ids)
