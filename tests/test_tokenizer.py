@@ -1,5 +1,6 @@
 "The tokenizer against tiktoken, regular expressions, plain loops and its own specification."
 import base64, itertools, json, os, random, struct, subprocess, sys, threading, time, unicodedata
+from functools import cache
 from pathlib import Path
 
 import numpy as np, pytest
@@ -36,6 +37,7 @@ def oracle(name: str = 'gpt2'):
     return tiktoken.Encoding(name, pat_str=public.r50k_pat_str, mergeable_ranks={t: i for i, t in enumerate(vocab.tokens) if t}, special_tokens=special)
 
 
+@cache
 def code(size: int) -> str:
     "The first `size` characters of Python's own library."
     text, folder = [], Path(os.__file__).parent
@@ -49,6 +51,7 @@ def code(size: int) -> str:
     return joined[:len(joined) + min(size, 0)]
 
 
+@cache
 def mixed(size: int) -> str:
     "Code, prose in ten scripts and emoji, about `size` bytes, the same each time."
     rng, parts, left, lines = random.Random(7), [], size, code(size//2).splitlines(keepends=True)
@@ -283,7 +286,8 @@ def test_memory_full(gpt2):
 
 
 def test_batch_and_threads(gpt2):
-    texts = [mixed(3000)[k:k + 200] for k in range(0, 2000, 20)]
+    text = mixed(3000)
+    texts = [text[k:k + 200] for k in range(0, 2000, 20)]
     expected = [gpt2.encode(t) for t in texts]
     assert gpt2.encode_batch(texts, threads=4) == expected and gpt2.encode_batch([]) == []
     assert [a.tolist() for a in gpt2.encode_batch(iter(texts), as_array=True)] == expected
