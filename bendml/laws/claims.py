@@ -28,22 +28,28 @@ def law_modules() -> list[str]:
     files = {n: Path(bendml.__path__[0], *n.split('.')[1:]).with_suffix('.py') for n in names}
     return [n for n, f in files.items() if re.search(r'^@(law|axiom)\b', f.read_text(), re.M)]
 
+# %% ../../nbs/92_claims.ipynb #9102093b
 def load(path: str) -> object:
     "Import a file with laws."
     file = Path(path).resolve()
     if not file.is_file(): raise LawError(path, 'no such file', 'a Python file with laws', 'nothing')
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
+    name = file.stem
+    while name in sys.modules: name += '_'
+    spec = importlib.util.spec_from_file_location(name, file)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.parent))
-    sys.modules[file.stem] = module
     try: spec.loader.exec_module(module)
+    except LawError: raise
+    except Exception as e: raise LawError(path, 'the file cannot be imported', 'Python that runs', f'{type(e).__name__}: {e}') from e
     finally: sys.path.remove(str(file.parent))
     return module
 
+# %% ../../nbs/92_claims.ipynb #77ca0122
 def laws_of(module: object) -> list[Law]:
     "The laws that a module states, in order."
     return [v for v in vars(module).values() if isinstance(v, Law) and v.__module__ == module.__name__]
 
+# %% ../../nbs/92_claims.ipynb #0831919b
 def find(patterns: Iterable[str] = ()) -> list[Law]:
     "The laws in files (`*.py`), and those of bendml whose name, or module and name, matches a pattern; without any, all of bendml's."
     files, words = [p for p in patterns if p.endswith('.py')], [p for p in patterns if not p.endswith('.py')]
@@ -68,6 +74,7 @@ class Row(NamedTuple):
     mutants: int
     covers_not: str
 
+# %% ../../nbs/92_claims.ipynb #f49344d6
 def covers_not(t: Theorem) -> str:
     "What a law says nothing about."
     law, out = t.law, []
@@ -78,6 +85,7 @@ def covers_not(t: Theorem) -> str:
     if named := [f.__name__ for f in functions(law) if not f.cases]: out.append(f"what {', '.join(named)} are" + (f" beyond {', '.join(a.__name__ for a in t.axioms)}" if t.axioms else ''))
     return '; '.join(out)
 
+# %% ../../nbs/92_claims.ipynb #290436e4
 def row(law: Law, kill: bool = True) -> Row:
     "Prove a law, break what it speaks of, and say what came out."
     t = prove(law)
@@ -89,16 +97,18 @@ def row(law: Law, kill: bool = True) -> Row:
 # %% ../../nbs/92_claims.ipynb #31684ab4
 def _cell(text: str) -> str: return ' '.join(text.split()).replace('|', '\\|')
 
+# %% ../../nbs/92_claims.ipynb #8c35f8b9
 def claims(rows: list[Row]) -> str:
     "The table of claims, in Markdown."
-    out = ['| law | it says | in symbols | z3 | cvc5 | ms | mutants noticed | it does not cover |', '|---|---|---|---|---|---|---|---|']
+    out = ['| law | it says | in symbols | verdict | z3 | cvc5 | ms | mutants noticed | it does not cover |', '|---|---|---|---|---|---|---|---|---|']
     for module in dict.fromkeys(r.module for r in rows):
-        out.append(f'| **{module}** | | | | | | | |')
+        out.append(f'| **{module}** | | | | | | | | |')
         for r in (r for r in rows if r.module == module):
-            marks = [r.verdict]*2 if r.verdict not in ('proved', 'confirmed') else [f'{r.solvers[s]} of {r.obligations}' for s in SOLVERS]
-            out.append(f"| {r.name} | {_cell(r.words)} | `{_cell(r.symbols)}` | {' | '.join(marks)} | {r.ms} | {r.killed} of {r.mutants} | {_cell(r.covers_not)} |")
+            by = ' | '.join(f'{r.solvers[s]} of {r.obligations}' for s in SOLVERS)
+            out.append(f"| {r.name} | {_cell(r.words)} | `{_cell(r.symbols)}` | {r.verdict} | {by} | {r.ms} | {r.killed} of {r.mutants} | {_cell(r.covers_not)} |")
     return '\n'.join(out)
 
+# %% ../../nbs/92_claims.ipynb #48503d1b
 def summary(rows: list[Row]) -> str:
     "One line about all of them."
     count = lambda *v: sum(r.verdict in v for r in rows)
@@ -115,6 +125,7 @@ def write_smt(laws: list[Law], folder: Path) -> int:
     for name, text in texts.items(): (folder/name).write_text(text.replace('(set-logic ALL)', '(set-info :status unsat)\n(set-logic ALL)'))
     return len(texts)
 
+# %% ../../nbs/92_claims.ipynb #87edab7e
 def finish(rows: list[Row]) -> None:
     "The last line, and the exit code."
     bad = [r for r in rows if r.verdict not in ('proved', 'confirmed', 'assumed')]
@@ -122,6 +133,7 @@ def finish(rows: list[Row]) -> None:
     click.echo(f'ALL PROOFS CHECK: {count}' if rows and not bad else f'SOME PROOFS FAIL: {len(bad)} of {count}' if rows else 'SOME PROOFS FAIL: no laws found')
     if bad or not rows: sys.exit(1)
 
+# %% ../../nbs/92_claims.ipynb #73746166
 @click.command()
 @click.argument('patterns', nargs=-1)
 @click.option('--statements', is_flag=True, help='Only what the laws say, without proving them.')
@@ -131,10 +143,14 @@ def finish(rows: list[Row]) -> None:
 @click.option('--table', is_flag=True, help='The table of claims, in Markdown.')
 def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bool, smt: Path | None, table: bool):
     "Prove laws: those in files, or those of bendml with a word in their names."
-    try: laws = find(patterns)
+    try: _laws(patterns, statements, as_json, kill, smt, table)
     except LawError as e:
-        click.echo(f'{e}\nSOME PROOFS FAIL: a file was refused')
+        click.echo(f'{e}\nSOME PROOFS FAIL: something was refused')
         sys.exit(1)
+
+# %% ../../nbs/92_claims.ipynb #bea86fe3
+def _laws(patterns, statements, as_json, kill, smt, table) -> None:
+    laws = find(patterns)
     if statements:
         for l in laws: click.echo(f'{l.__module__}.{l.__name__}\n{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
         click.echo(f'{len(laws)} laws')

@@ -24,6 +24,7 @@ _OPS = {'+': lambda a, b: a + b, '-': lambda a, b=None: -a if b is None else a -
         'not': lambda a: not a, 'select': select, 'store': store, 'to_real': lambda a: Fraction(a),
         'div': lambda a, b: a//b if b > 0 else -(a//-b), 'mod': lambda a, b: a % abs(b)}   # as SMT-LIB defines them
 
+# %% ../../nbs/91_guards.ipynb #e3287f38
 def value(t: Term, at: dict):
     "What a term is, for values of its variables, by the equations."
     if isinstance(t, Var): return at[t]
@@ -34,6 +35,7 @@ def value(t: Term, at: dict):
     if t.op == 'or': return any(value(a, at) for a in t.args)
     return _OPS[t.op](*(value(a, at) for a in t.args))
 
+# %% ../../nbs/91_guards.ipynb #412ba47a
 def _apply(s: Symbol, args: list):
     "A function, a constructor, a test or a field, applied to values."
     if s.part == 'is': return type(args[0]) is s.owner
@@ -45,6 +47,7 @@ def _apply(s: Symbol, args: list):
         if all(_fits(p, a, at) for p, a in zip(case.args, args)) and all(value(c, at) for c in case.conds): return value(case.value, at)
     raise LookupError(f'no equation of {s.owner.__name__} for {args}')
 
+# %% ../../nbs/91_guards.ipynb #10dccf52
 def _fits(pattern: Term, v: object, at: dict) -> bool:
     "Whether a value has the form of a left side; its variables' values go into `at`."
     if isinstance(pattern, Var): at[pattern] = v; return True
@@ -73,6 +76,7 @@ def contradiction(law: Law, limit: int = 30_000) -> Answer | None:
 _SWAPS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
           ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add}
 
+# %% ../../nbs/91_guards.ipynb #ca5ef965
 def _changes(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
     "What could stand in the place of one node of a function's body."
     new = lambda **parts: ast.copy_location(type(node)(**{f: parts.get(f, getattr(node, f)) for f in node._fields}), node)
@@ -90,6 +94,7 @@ def _changes(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
         case ast.Return(ast.Call() as call): yield new(value=ast.copy_location(ast.UnaryOp(ast.Not(), call), call))
         case ast.Return(ast.Name(n)): yield from (new(value=ast.copy_location(ast.Name(m, ast.Load()), node)) for m in names if m != n)
 
+# %% ../../nbs/91_guards.ipynb #737bc850
 def _bodies(node: ast.FunctionDef) -> Iterator[tuple[str, ast.FunctionDef]]:
     "A function with one node changed, for each change; and what was changed."
     names = [a.arg for a in node.args.args]
@@ -113,6 +118,7 @@ def _compiled(f: Function, node: ast.FunctionDef, file: str) -> types.CodeType:
     inner = lambda c: next(k for k in c.co_consts if isinstance(k, types.CodeType))
     return inner(inner(code)) if free else inner(code)
 
+# %% ../../nbs/91_guards.ipynb #67575933
 def _shell(fn: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     "A function with its own globals and cells, for other code."
     old = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
@@ -120,6 +126,7 @@ def _shell(fn: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     made.__annotations__ = dict(fn.__annotations__)
     return made
 
+# %% ../../nbs/91_guards.ipynb #f9893b90
 def broken(law: Law, target: Function, code: types.CodeType) -> types.FunctionType:
     "The law's function in a world where `target` has other code."
     copies = {f: _shell(f.fn, code if f is target else f.code) for f in functions(law)} | {law: _shell(law.fn, law.code)}
@@ -131,13 +138,14 @@ def broken(law: Law, target: Function, code: types.CodeType) -> types.FunctionTy
             else: made.__globals__[name] = copies[g]
     return copies[law]
 
-# %% ../../nbs/91_guards.ipynb #67575933
+# %% ../../nbs/91_guards.ipynb #4ba7b6d8
 class Mutant(NamedTuple):
     "A function with one small change, and what became of a law about it."
     function: str
     change: str
     found: Found        # a counterexample, if the law noticed
 
+# %% ../../nbs/91_guards.ipynb #a0683485
 def mutants(law: Law, most: int = 40) -> Iterator[Mutant]:
     "Break each function that a law speaks of, and run the law."
     own = [s.owner for s in symbols(law.claim, *law.hyps)]
