@@ -6,13 +6,14 @@
 # > How text becomes tokens, and why it always comes back.
 
 # %% [markdown]
-# A language model reads a list of numbers from a fixed set. Letters would do: few numbers, but long lists. Words would make short
-# lists, but there is no end of words. Byte-pair encoding (Gage 1994; Sennrich, Haddow and Birch 2016) is in between. Start
-# from bytes. Find the pair of neighbours that occurs most often, make it a token of its own, and repeat. Frequent
-# words end up as one token, rare ones as a few pieces, and anything at all can still be written, in bytes if need be.
+# A language model reads a list of numbers from a fixed set. Letters would do: few numbers, but long lists. Words
+# would make short lists, but there is no end of words. Byte-pair encoding (Gage 1994; Sennrich, Haddow and Birch
+# 2016) is in between. Start from bytes. Find the pair of neighbours that occurs most often, make it a token of its
+# own, and repeat. Frequent words end up as one token, rare ones as a few pieces, and anything at all can still be
+# written, in bytes if need be.
 #
-# What must never happen is that decoding gives another text than was encoded. On this page that is proved, for all texts and
-# all tables, about the functions that you see.
+# What must never happen is that decoding gives another text than was encoded. On this page that is proved, for all
+# texts and all tables, about the functions that you see.
 
 # %%
 #| hide
@@ -27,8 +28,8 @@ from bendml.nat import Nat, S, Z, nat
 # %% [markdown]
 # ## Tokens and tables
 #
-# A token is a byte or what some merge made. A table lists the merges, the newest first: `Merge(k, a, b, older)` says that tokens
-# `a` and `b` side by side become `M(k)`.
+# A token is a byte or what some merge made. A table lists the merges, the newest first: `Merge(k, a, b, older)` says
+# that tokens `a` and `b` side by side become `M(k)`.
 
 # %%
 #| export
@@ -59,7 +60,8 @@ Bytes, Merge = Table.Bytes, Table.Merge
 # %% [markdown]
 # ## Merging
 #
-# From left to right, wherever `a` is followed by `b`, both become `M(k)`. In `aaa`, the pair `aa` is merged once, the left one.
+# From left to right, wherever `a` is followed by `b`, both become `M(k)`. In `aaa`, the pair `aa` is merged once, the
+# left one.
 
 # %%
 #| export
@@ -81,8 +83,8 @@ merge(0, B(97), B(97), text('aaab'))
 # %% [markdown]
 # ## Encoding and decoding
 #
-# Encoding applies the merges, the oldest first. Decoding replaces a token by what its two parts stand for, and these are found
-# among the older merges only: that is why decoding ends.
+# Encoding applies the merges, the oldest first. Decoding replaces a token by what its two parts stand for, and these
+# are found among the older merges only: that is why decoding ends.
 
 # %%
 #| export
@@ -113,9 +115,9 @@ def decode(t: Table, s: List[Tok]) -> List[Tok]:
 # %% [markdown]
 # ## Training
 #
-# The most frequent pair of neighbours is merged next; of several that are equally frequent, the one that appears first. Occurrences may
-# overlap: in `aaa`, the pair `aa` is counted twice. These three sentences are the whole of training, and all tokenizers that
-# "learn the same" but differ in one of them learn other merges.
+# The most frequent pair of neighbours is merged next; of several that are equally frequent, the one that appears
+# first. Occurrences may overlap: in `aaa`, the pair `aa` is counted twice. These three sentences are the whole of
+# training, and all tokenizers that "learn the same" but differ in one of them learn other merges.
 
 # %%
 #| export
@@ -184,8 +186,8 @@ def train(n: Nat, s: List[Tok]) -> Table:
 
 
 # %% [markdown]
-# The textbook example. Look at the second merge: after the first, the text is `[aa] a b d [aa] a b a c`, and `[aa] a` and `a b` both
-# occur twice. The first of them wins.
+# The textbook example. Look at the second merge: after the first, the text is `[aa] a b d [aa] a b a c`, and `[aa] a`
+# and `a b` both occur twice. The first of them wins.
 
 # %%
 #| echo: false
@@ -200,7 +202,8 @@ def listed(t):
 example = text('aaabdaaabac')
 for n in range(5):
     table = train(nat(n), example)
-    print(n, ' '.join(shown(table, x) for x in encode(table, example)), '   ', listed(table)[-1] if n else '')
+    print(n, ' '.join(shown(table, x) for x in encode(table, example)), '   ',
+          listed(table)[-1] if n else '')
     assert decode(table, encode(table, example)) == example
 
 # %% [markdown]
@@ -215,10 +218,10 @@ widget('bpe', text='aaabdaaabac', merges=3)
 # %% [markdown]
 # ## Why the text comes back
 #
-# Take away the newest merge. The others give some list of tokens, and in it the new token `M(k)` does not occur, since its number is
-# new. Then merge: every `M(k)` now stands where `a b` stood, and `expand` puts just that back; and all other tokens mean
-# what they meant. So decoding with one more merge gives what decoding without it gave. That is the whole proof: **every number that is used
-# is new when it comes**.
+# Take away the newest merge. The others give some list of tokens, and in it the new token `M(k)` does not occur,
+# since its number is new. Then merge: every `M(k)` now stands where `a b` stood, and `expand` puts just that back;
+# and all other tokens mean what they meant. So decoding with one more merge gives what decoding without it gave. That
+# is the whole proof: **every number that is used is new when it comes**.
 #
 # `clear(k, s)` says that `M(k)` does not occur in `s`.
 
@@ -243,7 +246,8 @@ prove(merge_decodes)
 
 
 # %% [markdown]
-# That the number is new is a matter of the table: `distinct` says that no number is used twice. That is all the round trip needs.
+# That the number is new is a matter of the table: `distinct` says that no number is used twice. That is all the round
+# trip needs.
 
 # %%
 #| export
@@ -343,7 +347,9 @@ def dec_append(s: List[Tok], u: List[Tok], t: Table):
 
 # %%
 @law(induct='s')
-def enc_append(t: Table, s: List[Tok], u: List[Tok]): return encode(t, append(s, u)) == append(encode(t, s), encode(t, u))
+def enc_append(t: Table, s: List[Tok], u: List[Tok]): return encode(t,
+                                                                    append(s, u)) == append(encode(t, s),
+                                                                                            encode(t, u))
 
 prove(enc_append)
 
@@ -351,8 +357,8 @@ prove(enc_append)
 # %% [markdown]
 # ## What tables training makes
 #
-# A table is well-formed, `wf`, if numbers are distinct and each merge is made of bytes and *older* merges. Trained tables are: the
-# numbers are 0, 1, 2, ..., and the pair was found in a text encoded with the older merges.
+# A table is well-formed, `wf`, if numbers are distinct and each merge is made of bytes and *older* merges. Trained
+# tables are: the numbers are 0, 1, 2, ..., and the pair was found in a text encoded with the older merges.
 
 # %%
 #| export
@@ -375,7 +381,8 @@ def wf(t: Table) -> bool:
     "Numbers are distinct, and merges are made of bytes and older merges."
     match t:
         case Bytes(): return True
-        case Merge(k, a, b, older): return not has(k, older) and known(older, a) and known(older, b) and wf(older)
+        case Merge(k, a, b, older):
+            return not has(k, older) and known(older, a) and known(older, b) and wf(older)
 
 
 # %%
@@ -423,7 +430,8 @@ prove(vocab_bound)
 
 
 # %% [markdown]
-# Which pair is chosen does not matter for what follows, only that it comes from the text. So the lemmas speak of any choice.
+# Which pair is chosen does not matter for what follows, only that it comes from the text. So the lemmas speak of any
+# choice.
 
 # %%
 #| export
@@ -522,7 +530,8 @@ prove(train_wf)
 
 # %%
 #| export
-@law(opaque=[train, decode, encode, wf, best, distinct, is_bytes], cite=[roundtrip, train_wf, wf_distinct])
+@law(opaque=[train, decode, encode, wf, best, distinct, is_bytes],
+     cite=[roundtrip, train_wf, wf_distinct])
 def roundtrip_trained(n: Nat, corpus: List[Tok], s: List[Tok]):
     "Whatever a tokenizer was trained on, it gives every text back."
     assert is_bytes(corpus)
@@ -535,8 +544,8 @@ prove(roundtrip_trained)
 
 
 # %% [markdown]
-# And what comes out is bytes, from 0 to 255, for any known tokens, not only for those that encoding gave; and a table of at most
-# `n` merges has at most `n`.
+# And what comes out is bytes, from 0 to 255, for any known tokens, not only for those that encoding gave; and a table
+# of at most `n` merges has at most `n`.
 
 # %%
 #| export
@@ -585,8 +594,8 @@ def train_size(n: Nat, s: List[Tok]):
 # %% [markdown]
 # ## As a loop
 #
-# A loop does not build its result from behind; it takes tokens off the front and lays results down on a pile. `merge_loop` is
-# what such a loop computes, and it is the same.
+# A loop does not build its result from behind; it takes tokens off the front and lays results down on a pile.
+# `merge_loop` is what such a loop computes, and it is the same.
 
 # %%
 #| export
@@ -622,11 +631,12 @@ prove(loop_is_spec)
 # %%
 from bendml.laws import Law
 for name, each in list(globals().items()):
-    if isinstance(each, Law) and each.__doc__ and each.__module__ == __name__: print(f'{name:18} {prove(each).verdict:10} {each.__doc__}')
+    if isinstance(each, Law) and each.__doc__ and each.__module__ == __name__:
+        print(f'{name:18} {prove(each).verdict:10} {each.__doc__}')
 
 # %% [markdown]
 # ## What this does not show
 #
-# Text is bytes here: how characters become bytes, and how a text is first cut into words, is not in these laws. They are about lists of
-# constructors, far too slow for a book. The engine that works on arrays is compared with these functions by running both, on the
-# page about the tokenizer.
+# Text is bytes here: how characters become bytes, and how a text is first cut into words, is not in these laws. They
+# are about lists of constructors, far too slow for a book. The engine that works on arrays is compared with these
+# functions by running both, on the page about the tokenizer.

@@ -6,19 +6,22 @@
 # > Two ways to apply merges, and a proof that they give the same tokens.
 
 # %% [markdown]
-# The page on byte-pair encoding applies the merges in the order of the table: each in turn, over the whole text. Published
-# tokenizers do something else. They look at all pairs of neighbours, merge the one whose merge is the oldest, look again, and so on;
-# the age of a merge is called its *rank*. For short words and tables of fifty thousand merges this is far faster.
+# The page on byte-pair encoding applies the merges in the order of the table: each in turn, over the whole text.
+# Published tokenizers do something else. They look at all pairs of neighbours, merge the one whose merge is the
+# oldest, look again, and so on; the age of a merge is called its *rank*. For short words and tables of fifty thousand
+# merges this is far faster.
 #
 # Do the two agree? It is not obvious, since merging a pair brings forth new pairs, whose rank might be lower. It is
-# false for some tables. This page proves it for all well-formed ones, in three forms, of which the last is what engines do.
+# false for some tables. This page proves it for all well-formed ones, in three forms, of which the last is what
+# engines do.
 
 # %%
 #| hide
 #| export
-from bendml.bpe import (B, Bytes, M, Merge, Neither, Pair, Table, Tok, all_known, below, below_new, best, choice_known, decode, distinct, encode,
-                        grow, has, is_bytes, known, merge, numbered, numbered_below, roundtrip, size, to_int, train, train_numbered, train_wf,
-                        wf, wf_distinct, Choice, better)
+from bendml.bpe import (
+    B, Bytes, Choice, M, Merge, Neither, Pair, Table, Tok, below, best, better, decode, distinct, encode, grow,
+    has, is_bytes, known, merge, numbered, numbered_below, roundtrip, to_int, train, train_numbered, train_wf,
+    wf, wf_distinct)
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from bendml.nat import Nat, S, Z, nat
 
@@ -66,8 +69,8 @@ def pick(t: Table, s: List[Tok]) -> Found:
 # %% [markdown]
 # ## One at a time, or all at once
 #
-# A step merges either the leftmost occurrence of the chosen pair, or all of them. `fuel` says how many steps there may be; as many as the text
-# is long are always enough, since every step makes it shorter.
+# A step merges either the leftmost occurrence of the chosen pair, or all of them. `fuel` says how many steps there
+# may be; as many as the text is long are always enough, since every step makes it shorter.
 
 # %%
 #| export
@@ -102,14 +105,16 @@ def rank_first(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
     "Again and again, the leftmost pair of the lowest rank."
     match fuel:
         case Z(): return s
-        case S(less): return s if pick(t, s) == Nothing() else rank_first(less, t, apply_one(pick(t, s), s))
+        case S(less):
+            return s if pick(t, s) == Nothing() else rank_first(less, t, apply_one(pick(t, s), s))
 
 @pure
 def rank_all(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
     "Again and again, all pairs of the lowest rank."
     match fuel:
         case Z(): return s
-        case S(less): return s if pick(t, s) == Nothing() else rank_all(less, t, apply_all(pick(t, s), s))
+        case S(less):
+            return s if pick(t, s) == Nothing() else rank_all(less, t, apply_all(pick(t, s), s))
 
 
 # %%
@@ -121,8 +126,9 @@ encode(table, text('aaabac')), rank_first(nat(6), table, text('aaabac'))
 # %% [markdown]
 # ## The idea of the proof
 #
-# Do not compare the two loops step by step; they are never at the same place. Show instead that **one step of the second does not change what
-# the first makes of the text**. When no step is left, the first has nothing to do either, and so the results are equal.
+# Do not compare the two loops step by step; they are never at the same place. Show instead that **one step of the
+# second does not change what the first makes of the text**. When no step is left, the first has nothing to do either,
+# and so the results are equal.
 #
 # First, what happens when nothing is found.
 
@@ -161,7 +167,8 @@ def no_new_pair_one(k: int, a: Tok, b: Tok, c: Tok, d: Tok, s: List[Tok]):
     assert not occurs(c, d, s)
     return not occurs(c, d, merge_one(k, a, b, s))
 
-@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'], trigger='occurs(c, d, merge(k, a, b, s))')
+@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'],
+     trigger='occurs(c, d, merge(k, a, b, s))')
 def no_new_pair(k: int, a: Tok, b: Tok, c: Tok, d: Tok, s: List[Tok]):
     "Merging all brings forth no pair that does not contain the new token."
     assert c != M(k)
@@ -208,7 +215,8 @@ def merge_after_one(k: int, a: Tok, b: Tok, s: List[Tok]):
     assert b != M(k)
     return merge(k, a, b, merge_one(k, a, b, s)) == merge(k, a, b, s)
 
-@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'], trigger='occurs(a, b, merge(k, a, b, s))')
+@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'],
+     trigger='occurs(a, b, merge(k, a, b, s))')
 def merge_leaves_none(k: int, a: Tok, b: Tok, s: List[Tok]):
     "Merging all leaves no occurrence."
     assert a != M(k)
@@ -228,13 +236,15 @@ def merge_twice(k: int, a: Tok, b: Tok, s: List[Tok]):
 
 # %%
 #| export
-@law(induct='t', cite=[still_nothing_one, nothing_to_do, merge_after_one, known_is_old], split=['pick(t.older, s)'])
+@law(induct='t', cite=[still_nothing_one, nothing_to_do, merge_after_one, known_is_old],
+     split=['pick(t.older, s)'])
 def step_one(t: Table, s: List[Tok]):
     "One step, lowest rank first, does not change what encoding in order gives."
     assert wf(t)
     return encode(t, apply_one(pick(t, s), s)) == encode(t, s)
 
-@law(induct='t', cite=[still_nothing, nothing_to_do, merge_twice, known_is_old], split=['pick(t.older, s)'])
+@law(induct='t', cite=[still_nothing, nothing_to_do, merge_twice, known_is_old],
+     split=['pick(t.older, s)'])
 def step_all(t: Table, s: List[Tok]):
     "The same for merging all at once."
     assert wf(t)
@@ -285,7 +295,8 @@ def step_one_shorter(t: Table, s: List[Tok]):
     assert pick(t, s) != Nothing()
     return tokens(apply_one(pick(t, s), s)) == tokens(s) - 1
 
-@law(induct='t', cite=[merge_shorter], split=['pick(t.older, s)'], trigger='tokens(apply_all(pick(t, s), s))')
+@law(induct='t', cite=[merge_shorter], split=['pick(t.older, s)'],
+     trigger='tokens(apply_all(pick(t, s), s))')
 def step_all_shorter(t: Table, s: List[Tok]):
     "The same for merging all at once: at least one token less."
     assert pick(t, s) != Nothing()
@@ -302,7 +313,8 @@ def encode_empty(t: Table):
 
 # %%
 #| export
-@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_one, step_one_shorter, tokens_not_negative, encode_empty],
+@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_one, step_one_shorter, tokens_not_negative,
+                                     encode_empty],
      opaque=[pick, apply_one, encode, wf], split=['s'])
 def rank_first_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     "Lowest rank first gives the same tokens as the merges in order."
@@ -310,7 +322,8 @@ def rank_first_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     assert tokens(s) <= to_int(fuel)
     return rank_first(fuel, t, s) == encode(t, s)
 
-@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_all, step_all_shorter, tokens_not_negative, encode_empty],
+@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_all, step_all_shorter, tokens_not_negative,
+                                     encode_empty],
      opaque=[pick, apply_all, encode, wf], split=['s'])
 def rank_all_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     "So does merging all pairs of the lowest rank at once."
@@ -318,7 +331,8 @@ def rank_all_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     assert tokens(s) <= to_int(fuel)
     return rank_all(fuel, t, s) == encode(t, s)
 
-@law(cite=[rank_first_is_in_order, roundtrip, wf_distinct], opaque=[rank_first, encode, decode, wf, distinct, is_bytes, tokens])
+@law(cite=[rank_first_is_in_order, roundtrip, wf_distinct],
+     opaque=[rank_first, encode, decode, wf, distinct, is_bytes, tokens])
 def rank_first_roundtrip(fuel: Nat, t: Table, s: List[Tok]):
     "What was encoded lowest rank first comes back."
     assert wf(t)
@@ -341,9 +355,9 @@ encode(table, text('abc')), rank_first(nat(3), table, text('abc'))
 # %% [markdown]
 # ## What engines do
 #
-# An engine does not go through the table to see which pairs occur. It goes through the text, looks every pair up in a dictionary, and takes the
-# lowest rank. If a table has the same pair twice, a dictionary keeps one of the two, so the table must not. `ordered`: every pair once, and
-# numbers grow with age.
+# An engine does not go through the table to see which pairs occur. It goes through the text, looks every pair up in a
+# dictionary, and takes the lowest rank. If a table has the same pair twice, a dictionary keeps one of the two, so the
+# table must not. `ordered`: every pair once, and numbers grow with age.
 
 # %%
 #| export
@@ -359,7 +373,8 @@ def ordered(t: Table) -> bool:
     "Every pair once, and every number above all older ones."
     match t:
         case Bytes(): return True
-        case Merge(k, a, b, older): return not has_pair(a, b, older) and below(k, older) and ordered(older)
+        case Merge(k, a, b, older):
+            return not has_pair(a, b, older) and below(k, older) and ordered(older)
 
 @pure
 def find(t: Table, x: Tok, y: Tok) -> Found:
@@ -388,12 +403,13 @@ def by_dictionary(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
     "Again and again: look all pairs up, merge the leftmost of the lowest rank."
     match fuel:
         case Z(): return s
-        case S(less): return s if scan(t, s) == Nothing() else by_dictionary(less, t, apply_one(scan(t, s), s))
+        case S(less):
+            return s if scan(t, s) == Nothing() else by_dictionary(less, t, apply_one(scan(t, s), s))
 
 
 # %% [markdown]
-# Going through the text and going through the table find the same merge. The proof adds merges to the table one by one, and
-# follows what that changes in a scan.
+# Going through the text and going through the table find the same merge. The proof adds merges to the table one by
+# one, and follows what that changes in a scan.
 
 # %%
 #| export
@@ -417,7 +433,8 @@ def lower_below(k: int, p: Found, q: Found):
     assert rank_below(k, q)
     return rank_below(k, lower(p, q))
 
-@law(induct='s', depth=2, cite=[find_below, lower_below], opaque=[lower, find], trigger='scan(t, s); below(k, t)')
+@law(induct='s', depth=2, cite=[find_below, lower_below], opaque=[lower, find],
+     trigger='scan(t, s); below(k, t)')
 def scan_below(k: int, t: Table, s: List[Tok]):
     "A scan gives a rank that is in the table."
     assert below(k, t)
@@ -474,7 +491,8 @@ def dictionary_is_rank_first(fuel: Nat, t: Table, s: List[Tok]):
     assert ordered(t)
     return by_dictionary(fuel, t, s) == rank_first(fuel, t, s)
 
-@law(cite=[dictionary_is_rank_first, rank_first_is_in_order], opaque=[by_dictionary, rank_first, encode, wf, ordered, tokens, to_int])
+@law(cite=[dictionary_is_rank_first, rank_first_is_in_order],
+     opaque=[by_dictionary, rank_first, encode, wf, ordered, tokens, to_int])
 def dictionary_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     "The engine's way gives the tokens of the merges in order."
     assert ordered(t)
@@ -490,8 +508,8 @@ prove(dictionary_is_in_order)
 # %% [markdown]
 # ## Trained tables
 #
-# A trained table is always ordered: its best pair occurs in a text in which, the older merges being done, no older pair occurs
-# any more. So for trained tables the theorem has no hypothesis about the table.
+# A trained table is always ordered: its best pair occurs in a text in which, the older merges being done, no older
+# pair occurs any more. So for trained tables the theorem has no hypothesis about the table.
 
 # %%
 #| export
@@ -546,16 +564,18 @@ def grow_ordered(t: Table, choice: Choice, s: List[Tok]):
     return ordered(grow(t, choice))
 
 @law(induct='n', opaque=[best, encode, pick, grow, wf, numbered], cite=[
-    grow_ordered.at(t='train(n.pred, s)', s='encode(train(n.pred, s), s)', choice='best(encode(train(n.pred, s), s), encode(train(n.pred, s), s))'),
+    grow_ordered.at(t='train(n.pred, s)', s='encode(train(n.pred, s), s)',
+                    choice='best(encode(train(n.pred, s), s), encode(train(n.pred, s), s))'),
     best_occurs, encode_finishes.at(t='train(n.pred, s)', s='s'), train_numbered, train_wf])
 def train_ordered(n: Nat, s: List[Tok]):
     "Trained tables are ordered."
     assert is_bytes(s)
     return ordered(train(n, s))
 
-@law(cite=[train_ordered, train_wf, dictionary_is_in_order], opaque=[train, by_dictionary, encode, wf, ordered, tokens, to_int, is_bytes])
+@law(cite=[train_ordered, train_wf, dictionary_is_in_order],
+     opaque=[train, by_dictionary, encode, wf, ordered, tokens, to_int, is_bytes])
 def trained_dictionary(n: Nat, corpus: List[Tok], fuel: Nat, s: List[Tok]):
-    "For trained tables, the engine's way gives the tokens of the merges in order; no hypothesis about the table is left."
+    "For every trained table, the engine's way gives the tokens of the merges in order."
     assert is_bytes(corpus)
     assert tokens(s) <= to_int(fuel)
     return by_dictionary(fuel, train(n, corpus), s) == encode(train(n, corpus), s)
@@ -570,10 +590,12 @@ prove(trained_dictionary)
 # %%
 from bendml.laws import Law
 for name, each in list(globals().items()):
-    if isinstance(each, Law) and each.__doc__ and each.__module__ == __name__: print(f'{name:25} {prove(each).verdict:10} {each.__doc__}')
+    if isinstance(each, Law) and each.__doc__ and each.__module__ == __name__:
+        print(f'{name:25} {prove(each).verdict:10} {each.__doc__}')
 
 # %% [markdown]
 # ## What this does not show
 #
-# The laws are about lists. A heap, a linked list, buckets by rank, a memory of words: none of that is in them. They say which results a faster
-# algorithm must have, and that all pairs of one rank may be merged at once, which one of ours relies on.
+# The laws are about lists. A heap, a linked list, buckets by rank, a memory of words: none of that is in them. They
+# say which results a faster algorithm must have, and that all pairs of one rank may be merged at once, which one of
+# ours relies on.
