@@ -16,13 +16,12 @@
 #| export
 from typing import Self
 
-from bendml.bpe import (B, Bytes, M, Merge, Table, Tok, below_new, decode, distinct, encode, has,
-                        is_bytes, known, numbered, numbered_below, roundtrip,
-                        size, to_int, wf, wf_distinct)
+from bendml.bpe import B, Bytes, M, Merge, Table, Tok, decode, distinct, encode, has, is_bytes, roundtrip, size
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from bendml.lists import append, append_assoc
 from bendml.nat import Nat, nat
 from bendml.ranks import rank_first, rank_first_is_in_order, tokens
+from bendml.trained import below_new, known, numbered, numbered_below, to_int, wf, wf_distinct
 
 
 # %% [markdown]
