@@ -232,7 +232,8 @@ def wf(t: Table) -> bool:
     "Numbers are distinct, and merges are made of bytes and older merges."
     match t:
         case Bytes(): return True
-        case Merge(k, a, b, older): return not has(k, older) and known(older, a) and known(older, b) and wf(older)
+        case Merge(k, a, b, older):
+            return not has(k, older) and known(older, a) and known(older, b) and wf(older)
 
 # %% ../nbs/30_bpe.ipynb #e8ae1ab0
 @law(induct='t')
@@ -355,7 +356,8 @@ def train_wf(n: Nat, s: List[Tok]):
     return wf(train(n, s))
 
 # %% ../nbs/30_bpe.ipynb #c1541bdb
-@law(opaque=[train, decode, encode, wf, best, distinct, is_bytes], cite=[roundtrip, train_wf, wf_distinct])
+@law(opaque=[train, decode, encode, wf, best, distinct, is_bytes],
+     cite=[roundtrip, train_wf, wf_distinct])
 def roundtrip_trained(n: Nat, corpus: List[Tok], s: List[Tok]):
     "Whatever a tokenizer was trained on, it gives every text back."
     assert is_bytes(corpus)

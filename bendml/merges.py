@@ -12,7 +12,8 @@ __all__ = ['End', 'Line', 'Malformed', 'Good', 'number', 'token', 'proper', 'tok
 # %% ../nbs/32_merges.ipynb #52617b7d
 from typing import Self
 
-from .bpe import (B, Bytes, M, Merge, Table, Tok, below_new, decode, distinct, encode, has, is_bytes, known, numbered, numbered_below, roundtrip,
+from .bpe import (B, Bytes, M, Merge, Table, Tok, below_new, decode, distinct, encode, has,
+                        is_bytes, known, numbered, numbered_below, roundtrip,
                         size, to_int, wf, wf_distinct)
 from .laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from .lists import append, append_assoc
@@ -124,7 +125,8 @@ def numbers(s: List[int], inside: bool, so_far: int) -> List[int]:
     match s:
         case Nil(): return Cons(so_far, Nil()) if inside else Nil()
         case Cons(c, r):
-            if 48 <= c and c <= 57: return numbers(r, True, so_far * 10 + c - 48) if inside else numbers(r, True, c - 48)
+            if 48 <= c and c <= 57:
+                return numbers(r, True, so_far * 10 + c - 48) if inside else numbers(r, True, c - 48)
             return Cons(so_far, numbers(r, False, 0)) if inside else numbers(r, False, 0)
 
 # %% ../nbs/32_merges.ipynb #c317b31f
@@ -175,7 +177,8 @@ def tens_and_ones(n: int):
     assert n >= 0
     return n == n // 10 * 10 + n % 10 and 0 <= n % 10 and n % 10 <= 9 and 0 <= n // 10
 
-@law(induct='n', strong=True, gen=['r'], cite=[append_assoc, tens_and_ones.here()], trigger='numbers(append(digits(n), r), False, 0)')
+@law(induct='n', strong=True, gen=['r'], cite=[append_assoc, tens_and_ones.here()],
+     trigger='numbers(append(digits(n), r), False, 0)')
 def numbers_digits(n: int, r: List[int]):
     "Reading the digits of a number gives the number."
     assert n >= 0
@@ -213,7 +216,8 @@ def valid_not_negative(t: Rules, k: int):
     assert valid(t, k)
     return not_negative(t)
 
-@law(cite=[valid_not_negative.here(k='0'), numbers_show, pairs_flat], opaque=[numbers, show, pairs, flat, valid])
+@law(cite=[valid_not_negative.here(k='0'), numbers_show, pairs_flat],
+     opaque=[numbers, show, pairs, flat, valid])
 def read_show(t: Rules):
     "A valid table that is written and read is the same table."
     assert valid(t, 0)
@@ -267,7 +271,9 @@ def token_known(i: int, t: Table):
     assert 0 <= i and i < 256 + size(t)
     return known(t, token(i))
 
-@law(induct='t', gen=['k', 'older'], cite=[token_known.at(i='t.a', t='older'), token_known.at(i='t.b', t='older'), numbered_below.at(t='older'), below_new.at(n='k', t='older')])
+@law(induct='t', gen=['k', 'older'], cite=[
+    token_known.at(i='t.a', t='older'), token_known.at(i='t.b', t='older'),
+    numbered_below.at(t='older'), below_new.at(n='k', t='older')])
 def valid_wf(t: Rules, k: int, older: Table):
     "Valid lines on top of a well-formed table make a well-formed table."
     assert valid(t, k)
@@ -281,7 +287,8 @@ def file_wf(t: Rules):
     assert valid(t, 0)
     return wf(table(t, 0, Bytes()))
 
-@law(cite=[file_wf, rank_first_is_in_order, roundtrip, wf_distinct], opaque=[table, valid, rank_first, encode, decode, wf, distinct, is_bytes, tokens, to_int])
+@law(cite=[file_wf, rank_first_is_in_order, roundtrip, wf_distinct],
+     opaque=[table, valid, rank_first, encode, decode, wf, distinct, is_bytes, tokens, to_int])
 def file_roundtrip(fuel: Nat, t: Rules, s: List[Tok]):
     "With the table of any valid file, encoded lowest rank first, every text comes back."
     assert valid(t, 0)

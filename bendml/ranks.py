@@ -15,9 +15,10 @@ __all__ = ['Nothing', 'Rule', 'Found', 'occurs', 'older_or', 'pick', 'merge_one'
            'choice_occurs_cons', 'best_occurs', 'grow_ordered', 'train_ordered', 'trained_dictionary']
 
 # %% ../nbs/31_ranks.ipynb #5ccb0042
-from .bpe import (B, Bytes, M, Merge, Neither, Pair, Table, Tok, all_known, below, below_new, best, choice_known, decode, distinct, encode,
-                        grow, has, is_bytes, known, merge, numbered, numbered_below, roundtrip, size, to_int, train, train_numbered, train_wf,
-                        wf, wf_distinct, Choice, better)
+from .bpe import (
+    B, Bytes, Choice, M, Merge, Neither, Pair, Table, Tok, below, best, better, decode, distinct, encode, grow,
+    has, is_bytes, known, merge, numbered, numbered_below, roundtrip, to_int, train, train_numbered, train_wf,
+    wf, wf_distinct)
 from .laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from .nat import Nat, S, Z, nat
 
@@ -84,14 +85,16 @@ def rank_first(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
     "Again and again, the leftmost pair of the lowest rank."
     match fuel:
         case Z(): return s
-        case S(less): return s if pick(t, s) == Nothing() else rank_first(less, t, apply_one(pick(t, s), s))
+        case S(less):
+            return s if pick(t, s) == Nothing() else rank_first(less, t, apply_one(pick(t, s), s))
 
 @pure
 def rank_all(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
     "Again and again, all pairs of the lowest rank."
     match fuel:
         case Z(): return s
-        case S(less): return s if pick(t, s) == Nothing() else rank_all(less, t, apply_all(pick(t, s), s))
+        case S(less):
+            return s if pick(t, s) == Nothing() else rank_all(less, t, apply_all(pick(t, s), s))
 
 # %% ../nbs/31_ranks.ipynb #f1a9244c
 @law(induct='s', depth=2)
@@ -121,7 +124,8 @@ def no_new_pair_one(k: int, a: Tok, b: Tok, c: Tok, d: Tok, s: List[Tok]):
     assert not occurs(c, d, s)
     return not occurs(c, d, merge_one(k, a, b, s))
 
-@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'], trigger='occurs(c, d, merge(k, a, b, s))')
+@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'],
+     trigger='occurs(c, d, merge(k, a, b, s))')
 def no_new_pair(k: int, a: Tok, b: Tok, c: Tok, d: Tok, s: List[Tok]):
     "Merging all brings forth no pair that does not contain the new token."
     assert c != M(k)
@@ -161,7 +165,8 @@ def merge_after_one(k: int, a: Tok, b: Tok, s: List[Tok]):
     assert b != M(k)
     return merge(k, a, b, merge_one(k, a, b, s)) == merge(k, a, b, s)
 
-@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'], trigger='occurs(a, b, merge(k, a, b, s))')
+@law(induct='s', depth=2, split=['s.tail', 'merge(k, a, b, s.tail)', 'merge(k, a, b, s.tail.tail)'],
+     trigger='occurs(a, b, merge(k, a, b, s))')
 def merge_leaves_none(k: int, a: Tok, b: Tok, s: List[Tok]):
     "Merging all leaves no occurrence."
     assert a != M(k)
@@ -176,13 +181,15 @@ def merge_twice(k: int, a: Tok, b: Tok, s: List[Tok]):
     return merge(k, a, b, merge(k, a, b, s)) == merge(k, a, b, s)
 
 # %% ../nbs/31_ranks.ipynb #ff43d849
-@law(induct='t', cite=[still_nothing_one, nothing_to_do, merge_after_one, known_is_old], split=['pick(t.older, s)'])
+@law(induct='t', cite=[still_nothing_one, nothing_to_do, merge_after_one, known_is_old],
+     split=['pick(t.older, s)'])
 def step_one(t: Table, s: List[Tok]):
     "One step, lowest rank first, does not change what encoding in order gives."
     assert wf(t)
     return encode(t, apply_one(pick(t, s), s)) == encode(t, s)
 
-@law(induct='t', cite=[still_nothing, nothing_to_do, merge_twice, known_is_old], split=['pick(t.older, s)'])
+@law(induct='t', cite=[still_nothing, nothing_to_do, merge_twice, known_is_old],
+     split=['pick(t.older, s)'])
 def step_all(t: Table, s: List[Tok]):
     "The same for merging all at once."
     assert wf(t)
@@ -224,7 +231,8 @@ def step_one_shorter(t: Table, s: List[Tok]):
     assert pick(t, s) != Nothing()
     return tokens(apply_one(pick(t, s), s)) == tokens(s) - 1
 
-@law(induct='t', cite=[merge_shorter], split=['pick(t.older, s)'], trigger='tokens(apply_all(pick(t, s), s))')
+@law(induct='t', cite=[merge_shorter], split=['pick(t.older, s)'],
+     trigger='tokens(apply_all(pick(t, s), s))')
 def step_all_shorter(t: Table, s: List[Tok]):
     "The same for merging all at once: at least one token less."
     assert pick(t, s) != Nothing()
@@ -236,7 +244,8 @@ def encode_empty(t: Table):
     return encode(t, Nil()) == Nil()
 
 # %% ../nbs/31_ranks.ipynb #b5eedfa0
-@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_one, step_one_shorter, tokens_not_negative, encode_empty],
+@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_one, step_one_shorter, tokens_not_negative,
+                                     encode_empty],
      opaque=[pick, apply_one, encode, wf], split=['s'])
 def rank_first_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     "Lowest rank first gives the same tokens as the merges in order."
@@ -244,7 +253,8 @@ def rank_first_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     assert tokens(s) <= to_int(fuel)
     return rank_first(fuel, t, s) == encode(t, s)
 
-@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_all, step_all_shorter, tokens_not_negative, encode_empty],
+@law(induct='fuel', gen=['s'], cite=[nothing_to_do, step_all, step_all_shorter, tokens_not_negative,
+                                     encode_empty],
      opaque=[pick, apply_all, encode, wf], split=['s'])
 def rank_all_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     "So does merging all pairs of the lowest rank at once."
@@ -252,7 +262,8 @@ def rank_all_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     assert tokens(s) <= to_int(fuel)
     return rank_all(fuel, t, s) == encode(t, s)
 
-@law(cite=[rank_first_is_in_order, roundtrip, wf_distinct], opaque=[rank_first, encode, decode, wf, distinct, is_bytes, tokens])
+@law(cite=[rank_first_is_in_order, roundtrip, wf_distinct],
+     opaque=[rank_first, encode, decode, wf, distinct, is_bytes, tokens])
 def rank_first_roundtrip(fuel: Nat, t: Table, s: List[Tok]):
     "What was encoded lowest rank first comes back."
     assert wf(t)
@@ -273,7 +284,8 @@ def ordered(t: Table) -> bool:
     "Every pair once, and every number above all older ones."
     match t:
         case Bytes(): return True
-        case Merge(k, a, b, older): return not has_pair(a, b, older) and below(k, older) and ordered(older)
+        case Merge(k, a, b, older):
+            return not has_pair(a, b, older) and below(k, older) and ordered(older)
 
 @pure
 def find(t: Table, x: Tok, y: Tok) -> Found:
@@ -302,7 +314,8 @@ def by_dictionary(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
     "Again and again: look all pairs up, merge the leftmost of the lowest rank."
     match fuel:
         case Z(): return s
-        case S(less): return s if scan(t, s) == Nothing() else by_dictionary(less, t, apply_one(scan(t, s), s))
+        case S(less):
+            return s if scan(t, s) == Nothing() else by_dictionary(less, t, apply_one(scan(t, s), s))
 
 # %% ../nbs/31_ranks.ipynb #e9c50abf
 @pure
@@ -325,7 +338,8 @@ def lower_below(k: int, p: Found, q: Found):
     assert rank_below(k, q)
     return rank_below(k, lower(p, q))
 
-@law(induct='s', depth=2, cite=[find_below, lower_below], opaque=[lower, find], trigger='scan(t, s); below(k, t)')
+@law(induct='s', depth=2, cite=[find_below, lower_below], opaque=[lower, find],
+     trigger='scan(t, s); below(k, t)')
 def scan_below(k: int, t: Table, s: List[Tok]):
     "A scan gives a rank that is in the table."
     assert below(k, t)
@@ -378,7 +392,8 @@ def dictionary_is_rank_first(fuel: Nat, t: Table, s: List[Tok]):
     assert ordered(t)
     return by_dictionary(fuel, t, s) == rank_first(fuel, t, s)
 
-@law(cite=[dictionary_is_rank_first, rank_first_is_in_order], opaque=[by_dictionary, rank_first, encode, wf, ordered, tokens, to_int])
+@law(cite=[dictionary_is_rank_first, rank_first_is_in_order],
+     opaque=[by_dictionary, rank_first, encode, wf, ordered, tokens, to_int])
 def dictionary_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     "The engine's way gives the tokens of the merges in order."
     assert ordered(t)
@@ -436,16 +451,18 @@ def grow_ordered(t: Table, choice: Choice, s: List[Tok]):
     return ordered(grow(t, choice))
 
 @law(induct='n', opaque=[best, encode, pick, grow, wf, numbered], cite=[
-    grow_ordered.at(t='train(n.pred, s)', s='encode(train(n.pred, s), s)', choice='best(encode(train(n.pred, s), s), encode(train(n.pred, s), s))'),
+    grow_ordered.at(t='train(n.pred, s)', s='encode(train(n.pred, s), s)',
+                    choice='best(encode(train(n.pred, s), s), encode(train(n.pred, s), s))'),
     best_occurs, encode_finishes.at(t='train(n.pred, s)', s='s'), train_numbered, train_wf])
 def train_ordered(n: Nat, s: List[Tok]):
     "Trained tables are ordered."
     assert is_bytes(s)
     return ordered(train(n, s))
 
-@law(cite=[train_ordered, train_wf, dictionary_is_in_order], opaque=[train, by_dictionary, encode, wf, ordered, tokens, to_int, is_bytes])
+@law(cite=[train_ordered, train_wf, dictionary_is_in_order],
+     opaque=[train, by_dictionary, encode, wf, ordered, tokens, to_int, is_bytes])
 def trained_dictionary(n: Nat, corpus: List[Tok], fuel: Nat, s: List[Tok]):
-    "For trained tables, the engine's way gives the tokens of the merges in order; no hypothesis about the table is left."
+    "For every trained table, the engine's way gives the tokens of the merges in order."
     assert is_bytes(corpus)
     assert tokens(s) <= to_int(fuel)
     return by_dictionary(fuel, train(n, corpus), s) == encode(train(n, corpus), s)

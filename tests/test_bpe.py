@@ -3,7 +3,7 @@ import random, time
 
 import pytest
 
-from bendml import bpe, merges, ranks
+from bendml import bpe, dictionary, merges, ranks, trained
 from bendml.bpe import B, Bytes, M, Merge
 from bendml.laws import Law, prove, to_list
 from bendml.laws.guards import disagreement
@@ -11,7 +11,7 @@ from bendml.laws.read import function_of
 from bendml.nat import nat
 from test_widgets import in_node
 
-LAWS = {name: law for module in (bpe, ranks, merges) for name, law in vars(module).items() if isinstance(law, Law) and law.__module__ == module.__name__}
+LAWS = {name: law for module in (bpe, trained, ranks, dictionary, merges) for name, law in vars(module).items() if isinstance(law, Law) and law.__module__ == module.__name__}
 ASKED = ('roundtrip roundtrip_trained train_wf vocab_bound dec_append decode_bytes loop_is_spec rank_first_is_in_order rank_all_is_in_order dictionary_is_in_order '
          'trained_dictionary rank_first_roundtrip token_number number_token gpt2_byte_id gpt2_id_byte read_show read_valid odd_refused even_accepted file_roundtrip').split()
 
@@ -42,10 +42,10 @@ def test_overlaps():
 def test_a_table_that_is_not_well_formed():
     "Without well-formedness, the two orders differ: the hypothesis is needed."
     table = Merge(1, B(97), B(98), Merge(0, M(1), B(99), Bytes()))
-    assert not bpe.wf(table) and bpe.encode(table, tokens('abc')) == to_list([M(1), B(99)]) and ranks.rank_first(nat(3), table, tokens('abc')) == to_list([M(0)])
+    assert not trained.wf(table) and bpe.encode(table, tokens('abc')) == to_list([M(1), B(99)]) and ranks.rank_first(nat(3), table, tokens('abc')) == to_list([M(0)])
 
 
-@pytest.mark.parametrize('function', [bpe.merge, bpe.encode, bpe.decode, bpe.best, ranks.pick, ranks.scan, merges.numbers, merges.pairs], ids=lambda f: f.__name__)
+@pytest.mark.parametrize('function', [bpe.merge, bpe.encode, bpe.decode, bpe.best, ranks.pick, dictionary.scan, merges.numbers, merges.pairs], ids=lambda f: f.__name__)
 def test_reflected_functions_run_alike(function): assert disagreement(function_of(function)) is None
 
 

@@ -49,9 +49,11 @@ NOT_ASCII = 255
 @cache
 def class_table(fine: bool) -> np.ndarray:  # uint8 (256 + 0x110000,)
     "The class of every byte and of every code point; all letters are LETTER, and marks OTHER, unless `fine`."
-    high, low = np.frombuffer(zlib.decompress(base64.b85decode(_RUNS.replace('\n', ''))), np.uint8).reshape(2, -1)
+    high, low = np.frombuffer(zlib.decompress(base64.b85decode(_RUNS.replace('\n', ''))),
+                              np.uint8).reshape(2, -1)
     classes = np.repeat(low & 7, high.astype(int)*32 + (low >> 3))
-    if not fine: classes = np.array([OTHER, NUMBER, SPACE, OTHER, LETTER, LETTER, LETTER], np.uint8)[classes]
+    if not fine:
+        classes = np.array([OTHER, NUMBER, SPACE, OTHER, LETTER, LETTER, LETTER], np.uint8)[classes]
     return np.concatenate([classes[:128], np.full(128, NOT_ASCII, np.uint8), classes])
 
 # %% ../../nbs/41_chars.ipynb #c1c865b8

@@ -46,7 +46,8 @@ def insert(pairs, a, b, rank, new):
 
 @njit(cache=True)
 def _insert_all(pairs, merges):
-    for rank in range(len(merges)): insert(pairs, merges[rank, 0], merges[rank, 1], rank, merges[rank, 2])
+    for rank in range(len(merges)):
+        insert(pairs, merges[rank, 0], merges[rank, 1], rank, merges[rank, 2])
 
 def empty_table(merges: int) -> np.ndarray:  # uint64 (slots, 2)
     "A table with room for so many pairs."
@@ -90,10 +91,11 @@ def merge_short(tokens, ranks, n, pairs):
 
 # %% ../../nbs/44_merge.ipynb #8fc76bfa
 NONE = -1
-TOKEN, BEFORE, AFTER, RANK, AHEAD, BEHIND = range(6)  # token, its neighbours; rank of the pair that starts here, its neighbours in the bucket
+TOKEN, BEFORE, AFTER = 0, 1, 2  # a token and its neighbours
+RANK, AHEAD, BEHIND = 3, 4, 5   # the rank of the pair that starts here, and the pair's neighbours in the bucket
 
 class Buckets(NamedTuple):
-    "For each rank the place of a first pair, and for each 64 ranks whether any was in use; int32. Left empty after use."
+    "For each rank a place where such a pair starts; for 64 ranks, whether any was used. Left empty."
     heads: np.ndarray
     flags: np.ndarray
 
@@ -155,11 +157,14 @@ def empty_bucket(cells, heads, flags, pairs, rank):
 def merge_long(tokens, n, heads, flags, pairs):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
     cells = np.full((n, 6), NONE, np.int32)
-    for i in range(n): cells[i, TOKEN], cells[i, BEFORE], cells[i, AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
+    for i in range(n):
+        cells[i, TOKEN], cells[i, BEFORE], cells[i,
+                                                 AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
     for i in range(n): wait(cells, heads, flags, pairs, i)
     for flag in range(len(flags)):
         if flags[flag]:
-            for rank in range(flag << 6, min((flag + 1) << 6, len(heads))): empty_bucket(cells, heads, flags, pairs, rank)
+            for rank in range(flag << 6, min((flag + 1) << 6, len(heads))):
+                empty_bucket(cells, heads, flags, pairs, rank)
             flags[flag] = 0
     left = 0
     for i in range(n):
@@ -174,8 +179,8 @@ REMEMBERED = 256  # bytes: longer words are merged anew each time
 
 class Memory(NamedTuple):
     "Words met before with their tokens, and scratch space; one thread's own."
-    whole: Words          # words that are one token whatever the merges say, with that token: never forgotten
-    words: Words          # value: number of tokens << 32 | the token, or its place in `tokens` if there are more
+    whole: Words          # words that are one token whatever the merges say; never forgotten
+    words: Words          # value: how many tokens << 32 | the token, or where they are in `tokens`
     tokens: np.ndarray    # int32
     used: np.ndarray      # int64 (1,): tokens in use
     buckets: Buckets
@@ -190,9 +195,12 @@ def memory(merges: int, slots: int = 1 << 17, whole: dict[bytes, int] | None = N
     always = words(max(4, 1 << (2*len(whole)).bit_length()), sum(map(len, whole)))
     for word, token in whole.items():
         text = padded(word)
-        add(*always, find(always.slots, always.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
-    empty = Memory(always, words(slots, 8*slots + len(always.pool)), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
-                   np.empty(SHORT, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64))
+        add(*always, find(always.slots, always.pool, text, 0, len(word)), text, 0, len(word),
+            np.uint64(1 << 32 | token))
+    empty = Memory(always, words(slots, 8*slots + len(always.pool)), np.empty(4*slots, np.int32),
+                   np.zeros(1, np.int64), buckets(merges),
+                   np.empty(SHORT, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD,
+                                                                                            np.int64))
     forget(empty)
     return empty
 
@@ -215,7 +223,8 @@ def merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, at):
     "Merge the word `text[i:i + size]` into `out` from `at` on; how many tokens there are."
     tokens = out[at:at + size]
     for k in range(size): tokens[k] = byte_ids[text[i + k]]
-    return merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
+    return merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks,
+                                                                                          size, pairs)
 
 @njit
 def note(known, used, out, at, n):
@@ -230,7 +239,7 @@ def note(known, used, out, at, n):
 # %% ../../nbs/44_merge.ipynb #1026b1dc
 @njit(nogil=True, cache=True)
 def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, out):
-    "Encode `text[i:n]` into `out`, words that end behind `bound` excepted: where the last of them ends, and how many tokens."
+    "Encode the words of `text[i:n]` that end by `bound` into `out`: where the last ends, how many tokens."
     slots, pool, word_ends, fill = memory.words
     heads, flags = memory.buckets
     known, used, ranks, ends = memory.tokens, memory.used, memory.ranks, memory.ends
@@ -248,11 +257,14 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                 value = np.int64(slots[slot, VALUE])
                 tokens, place = value >> 32, value & 0xFFFFFFFF
                 if slots[slot, SIZE] == 0:
-                    if size <= REMEMBERED and not (has_room(pool, word_ends, fill, size) and used[0] + size <= len(known)):
+                    if size <= REMEMBERED and not (has_room(pool, word_ends, fill, size)
+                                                   and used[0] + size <= len(known)):
                         forget(memory)
                         slot = find(slots, pool, text, i, size)
                     tokens = merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, count)
-                    if size <= REMEMBERED: add(slots, pool, word_ends, fill, slot, text, i, size, note(known, used, out, count, tokens))
+                    if size <= REMEMBERED:
+                        add(slots, pool, word_ends, fill, slot, text, i, size,
+                            note(known, used, out, count, tokens))
                     count += tokens
                 elif tokens == 1:
                     out[count] = place
@@ -270,7 +282,8 @@ def _pairs_of_tokens(text, ends, byte_ids, pairs, heads, flags, found):
         size = ends[new] - start
         tokens = byte_ids[text[start:ends[new]]]
         if size > 1:
-            left = merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
+            if size > SHORT: left = merge_long(tokens, size, heads, flags, pairs)
+            else: left = merge_short(tokens, ranks, size, pairs)
             if left == 2:
                 found[count, 0], found[count, 1], found[count, 2] = tokens[0], tokens[1], new
                 insert(pairs, tokens[0], tokens[1], count, new)
@@ -278,17 +291,20 @@ def _pairs_of_tokens(text, ends, byte_ids, pairs, heads, flags, found):
         start = ends[new]
     return count
 
-def pairs_of_tokens(text: np.ndarray, ends: np.ndarray, byte_ids: np.ndarray) -> np.ndarray:  # int32 (pairs, 3)
-    "The pair that makes each token, of tokens one behind another in the order of their ranks; only of those that a pair makes."
+def pairs_of_tokens(text: np.ndarray, ends: np.ndarray,
+                    byte_ids: np.ndarray) -> np.ndarray:  # int32 (pairs, 3)
+    "The pairs that make tokens, which stand one behind another in `text` in the order of their ranks."
     found = np.empty((len(ends), 3), np.int32)
-    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), *buckets(len(ends)), found)]
+    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), *buckets(len(ends)),
+                                   found)]
 
 # %% ../../nbs/44_merge.ipynb #9ab57d14
 @njit(nogil=True, cache=True)
 def encode_texts(text, starts, ends, counts, pattern, classes, byte_ids, pairs, memory, out):
-    "Encode each `text[starts[k]:ends[k]]`, one behind another into `out`; `counts` is how many tokens each has."
+    "Encode each `text[starts[k]:ends[k]]` into `out`, one behind another; `counts`: how many tokens."
     total = 0
     for k in range(len(starts)):
-        counts[k] = encode_words(text, starts[k], ends[k], ends[k], pattern, classes, byte_ids, pairs, memory, out[total:])[1]
+        counts[k] = encode_words(text, starts[k], ends[k], ends[k], pattern, classes, byte_ids, pairs,
+                                 memory, out[total:])[1]
         total += counts[k]
     return total

@@ -12,7 +12,8 @@ __all__ = ['PATTERNS', 'GPT2', 'SMOLLM2', 'CL100K', 'O200K', 'WHOLE', 'APOSTROPH
 import numpy as np
 from numba import njit
 
-from .chars import LETTER, LOWER, MARK, NOT_ASCII, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run
+from .chars import (
+    LETTER, LOWER, MARK, NOT_ASCII, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run)
 
 # %% ../../nbs/42_split.ipynb #6433012e
 PATTERNS = {  # name: the regular expression that defines it (syntax of the `regex` module)
@@ -35,7 +36,8 @@ def contraction(text, i, n):
     a, b = text[i + 1], text[i + 2]
     if a == ord('s') or a == ord('t') or a == ord('m') or a == ord('d'): return i + 2
     if n - i < 3: return i
-    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'): return i + 3
+    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'):
+        return i + 3
     return i
 
 # %% ../../nbs/42_split.ipynb #bcd0d2b2
@@ -76,7 +78,7 @@ def next_smollm2(text, i, n, classes):
 # %% ../../nbs/42_split.ipynb #163f980a
 @njit
 def kinds_of(text, i, m, classes, kinds):
-    "The class of each byte of the characters from `i` up to `m`, or up to a space of several bytes; where that is."
+    "The class of each byte of the characters from `i` up to `m` or a space of several bytes; where that is."
     start = i
     while i < m:
         kind = classes[text[i]]
@@ -94,12 +96,15 @@ def kinds_of(text, i, m, classes, kinds):
 def boundaries(text, i, m, kinds, digits, ends):
     "Every place between `i` and `m` where a word begins, contractions apart; how many there are."
     n = m - i - 1
-    before, here, behind, byte, follows = kinds[:n], kinds[1:n + 1], kinds[2:n + 2], text[i:i + n], text[i + 1:i + 1 + n]
+    before, here, behind = kinds[:n], kinds[1:n + 1], kinds[2:n + 2]
+    byte, follows = text[i:i + n], text[i + 1:i + 1 + n]
     begins = kinds[len(kinds)//2:]
     for k in range(n):  # no branches and no dependences: 32 bytes at a time
         a, b, c = before[k], here[k], behind[k]
         start = (a != b) & ((a != SPACE) | (byte[k] != 32)) | (b == SPACE) & (c != SPACE)
-        if digits: start = start & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | (b == NUMBER) & (follows[k] & 0xC0 != 0x80)
+        if digits:
+            number = (b == NUMBER) & (follows[k] & 0xC0 != 0x80)
+            start = start & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | number
         begins[k] = start
     count = 0
     for k in range(n):
@@ -128,7 +133,8 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
     count = 0
     if m > i:  # the same call twice, so that each is compiled for its constant
-        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds, False, ends)
+        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds,
+                                                                                    False, ends)
         count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
@@ -147,7 +153,8 @@ def contraction_any_case(text, i, n):
     if a == ord('s') or a == ord('t') or a == ord('m') or a == ord('d'): return i + 2
     if n - i < 3: return i
     if text[i + 1] == 0xC5 and text[i + 2] == 0xBF: return i + 3
-    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'): return i + 3
+    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'):
+        return i + 3
     return i
 
 # %% ../../nbs/42_split.ipynb #47aa26bb
@@ -211,7 +218,7 @@ def mixed(text, i, n, classes):
 # %% ../../nbs/42_split.ipynb #c1423f09
 @njit
 def cased(text, i, n, classes):
-    "Where a word of letters from `i` ends, its contraction included, or `i`: the first two alternatives."
+    "Where a word of letters from `i` ends, contraction included, or `i`: the first two alternatives."
     kind, size = char(text, i, classes)
     after = i + size if kind != NUMBER and kind < UPPER and not line_end(text[i]) else i
     end = mixed(text, after, n, classes)
@@ -250,7 +257,7 @@ def next_word(text, i, n, pattern, classes):
 # %% ../../nbs/42_split.ipynb #e0c0b5f2
 @njit(nogil=True, cache=True)
 def split_words(text, i, n, bound, pattern, classes, kinds, ends):
-    "Fill `ends` with the ends of words from `i` on, none behind `bound`; how many there are. `kinds`: scratch space."
+    "Fill `ends` with ends of words from `i` on, none behind `bound`; how many. `kinds`: scratch space."
     if i >= n: return 0
     if pattern <= SMOLLM2:
         count = split_block(text, i, n, classes, pattern == SMOLLM2, kinds, ends)
@@ -267,7 +274,9 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
 @njit(nogil=True, cache=True)
 def split_all(text, n, pattern, classes):
     "The ends of all words of `text[:n]`."
-    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD, np.int64), np.empty(2*(BLOCK + PAD), np.uint8)
+    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD,
+                                                            np.int64), np.empty(2*(BLOCK + PAD),
+                                                                                np.uint8)
     i = count = 0
     while i < n:
         found = split_words(text, i, n, n, pattern, classes, kinds, ends)

@@ -21,7 +21,7 @@ from .words import SIZE, VALUE, add, find, grow, has_room, words
 # %% ../../nbs/45_train.ipynb #963817e7
 @njit(nogil=True, cache=True)
 def count_words(text, i, n, bound, pattern, classes, table, counts, kinds, ends):
-    "Count the words of `text[i:n]`, those behind `bound` excepted: where it stopped, and the room that it needs to go on."
+    "Count the words of `text[i:n]` that end by `bound`: where it stopped, and the room that it lacked."
     slots, pool, word_ends, fill = table
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, kinds, ends)
@@ -47,9 +47,11 @@ class WordCounter:
         "Count the words of a text that end at `bound` or before; where the last of them ends."
         n, data, i, missing = len(text), padded(text), 0, 1
         while missing:
-            i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern, self.classes, self.table, self.counts, *self._scratch)
+            i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern,
+                                     self.classes, self.table, self.counts, *self._scratch)
             if missing: self.table = grow(self.table, missing)
-            self.counts = np.concatenate([self.counts, np.zeros(len(self.table.slots) - len(self.counts), np.int64)])
+            self.counts = np.concatenate([self.counts, np.zeros(len(self.table.slots) - len(self.counts),
+                                                                np.int64)])
         return i
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -124,7 +126,7 @@ def sink(heap, n, pairs):
 
 @njit
 def most_frequent(heap, n, pairs, places, text):
-    "The pair to merge next, now at the top of the heap, and the size of the heap; pairs that are gone are dropped."
+    "Bring the pair to merge next to the top; the size of the heap. Pairs that are gone are dropped."
     while n > 0:
         p = heap[0]
         if pairs[p, COUNT] == 0:
@@ -148,7 +150,8 @@ def fuse_all(p, new, pairs, places, text, index):
         j = after(tokens, word, i) if tokens[i] == a else -1
         if j < 0 or tokens[j] != b: continue
         weight, left, right = text.counts[word[i]], before(tokens, word, i), after(tokens, word, j)
-        if left >= 0 and tokens[left] != new: pairs[look(index, tokens[left], a) & 0xFFFFFFFF, COUNT] -= weight
+        if left >= 0 and tokens[left] != new:
+            pairs[look(index, tokens[left], a) & 0xFFFFFFFF, COUNT] -= weight
         if right >= 0: pairs[look(index, b, tokens[right]) & 0xFFFFFFFF, COUNT] -= weight
         fuse(tokens, word, i, j, new)
         places[pairs[p, BEGIN] + fused] = i
@@ -172,7 +175,8 @@ def neighbours(p, fused, new, pairs, places, text, known, number, fill):
             q = known[side, x]
             if q < 0:
                 q = known[side, x] = number
-                pairs[q, LEFT], pairs[q, RIGHT], pairs[q, COUNT], pairs[q, END] = tokens[start], tokens[end], 0, 0
+                pairs[q, LEFT], pairs[q, RIGHT] = tokens[start], tokens[end]
+                pairs[q, COUNT] = pairs[q, END] = 0
                 number += 1
             if fill: places[pairs[q, END]] = start
             else: pairs[q, COUNT] += text.counts[word[i]]
@@ -181,7 +185,7 @@ def neighbours(p, fused, new, pairs, places, text, known, number, fill):
 
 @njit
 def lay_out(first, number, used, pairs):
-    "Give each new pair a slice of `places` as long as its number of occurrences; how many places are then used."
+    "Give each new pair a slice of `places`, one for each occurrence; how many places are then used."
     for q in range(first, number):
         length = pairs[q, END]
         pairs[q, BEGIN] = pairs[q, END] = used
@@ -191,11 +195,12 @@ def lay_out(first, number, used, pairs):
 # %% ../../nbs/45_train.ipynb #422a5b06
 @njit
 def squeeze(number, pairs, places, text, p, fused):
-    "Drop occurrences that are gone from all lists (of `p`, keep what was fused just now); how many places are in use."
+    "Drop from all lists what is gone (of `p`, keep what was just fused); how many places are in use."
     tokens, word, used = text.tokens, text.word, 0
     for q in range(number):
         begin = used
-        for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END] if pairs[q, COUNT] else 0):
+        for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END]
+                       if pairs[q, COUNT] else 0):
             i = places[k]
             j = after(tokens, word, i) if tokens[i] == pairs[q, LEFT] else -1
             if q == p or j >= 0 and tokens[j] == pairs[q, RIGHT]:
@@ -216,7 +221,8 @@ def first_pairs(text, places):
             q = known[tokens[i], tokens[i + 1]]
             if q < 0:
                 q = known[tokens[i], tokens[i + 1]] = number
-                pairs[q, LEFT], pairs[q, RIGHT], pairs[q, COUNT], pairs[q, END] = tokens[i], tokens[i + 1], 0, 0
+                pairs[q, LEFT], pairs[q, RIGHT] = tokens[i], tokens[i + 1]
+                pairs[q, COUNT] = pairs[q, END] = 0
                 number += 1
             if fill: places[pairs[q, END]] = i
             else: pairs[q, COUNT] += text.counts[word[i]]
@@ -236,7 +242,8 @@ def enter(first, number, pairs, places, text, index, heap, size):
     "Put new pairs into the index and on the heap; the size of the heap."
     for q in range(first, number):
         insert(index, pairs[q, LEFT], pairs[q, RIGHT], 0, q)
-        pairs[q, BELIEVED], pairs[q, FIRST], heap[size, 0] = pairs[q, COUNT], first_place(pairs, q, places, text), q
+        pairs[q, BELIEVED], pairs[q, FIRST] = pairs[q, COUNT], first_place(pairs, q, places, text)
+        heap[size, 0] = q
         rise(heap[:, 0], size, pairs)
         size += 1
     return size
@@ -244,7 +251,7 @@ def enter(first, number, pairs, places, text, index, heap, size):
 # %% ../../nbs/45_train.ipynb #8468e9d6
 @njit(nogil=True, cache=True)
 def merge_all(text, merges, progress):
-    "Fill `merges`; how many there are before the pairs run out. `progress`: merges done; and, set from outside, stop."
+    "Fill `merges`; how many before the pairs run out. `progress`: merges done; set from outside: stop."
     places = np.empty(len(text.tokens) + len(text.tokens)//4 + 1024, np.int32)
     pairs, number = first_pairs(text, places)
     used = pairs[number - 1, END] if number else 0
@@ -266,7 +273,9 @@ def merge_all(text, merges, progress):
         used = lay_out(first, number, used, pairs)
         neighbours(p, fused, new, pairs, places, text, known, number, True)
         size = enter(first, number, pairs, places, text, index, heap, size)
-        for q in range(first, number): known[int(pairs[q, LEFT] == new), pairs[q, RIGHT] if pairs[q, LEFT] == new else pairs[q, LEFT]] = -1
+        for q in range(first, number):
+            known[int(pairs[q, LEFT] == new), pairs[q, RIGHT] if pairs[q, LEFT] == new
+                  else pairs[q, LEFT]] = -1
         progress[0] = done + 1
     return len(merges)
 
@@ -276,10 +285,13 @@ def train_words(
     ends: np.ndarray,                    # int64 (words,): where each ends
     counts: np.ndarray,                  # int64 (words,): how often each occurs
     merges: int,                         # how many at most
-    progress: np.ndarray | None = None,  # int64 (2,): merges done so far, and whether to stop, for another thread
+    progress: np.ndarray | None = None,  # int64 (2,): merges done; whether to stop
 ) -> np.ndarray:                         # int32 (merges, 2): token 256 + k is made of the two in row k
     "The merges that the specification's `train` finds."
-    if len(text) >= 2**31: raise ValueError(f'too much text to train on\n- expected : fewer than 2**31 bytes in distinct words\n- observed : {len(text)}')
-    state = Text(text.astype(np.int32), np.repeat(np.arange(len(ends), dtype=np.int32), np.diff(ends, prepend=0)), counts)
+    if len(text) >= 2**31:
+        raise ValueError('too much text to train on\n- expected : fewer than 2**31 bytes in distinct words\n'
+                         f'- observed : {len(text)}')
+    state = Text(text.astype(np.int32), np.repeat(np.arange(len(ends), dtype=np.int32),
+                                                  np.diff(ends, prepend=0)), counts)
     found = np.empty((merges, 2), np.int32)
     return found[:merge_all(state, found, np.zeros(2, np.int64) if progress is None else progress)]

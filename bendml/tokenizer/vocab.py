@@ -16,36 +16,43 @@ import numpy as np
 class VocabError(ValueError):
     "A vocabulary, or the file that it comes from, is not well-formed."
     def __init__(self, where, problem: str, expected: str, observed: str, hint: str = ''):
-        super().__init__(f'{where}: {problem}\n- expected : {expected}\n- observed : {observed}' + (f'\n{hint}' if hint else ''))
+        message = f'{where}: {problem}\n- expected : {expected}\n- observed : {observed}'
+        super().__init__(f'{message}\n{hint}' if hint else message)
 
 # %% ../../nbs/46_vocab.ipynb #b87438e1
 @dataclass(frozen=True)
 class Vocab:
     "The tokens of a byte-pair tokenizer and how they are made. `checked` makes sure that it is one."
-    tokens: tuple[bytes, ...]                  # by id; b'' where an id is not in use, or is a special token's
-    merges: tuple[tuple[int, int, int], ...]   # left, right, new: ids, by rank
+    tokens: tuple[bytes, ...]                 # by id; b'' where an id is not in use, or is a special token's
+    merges: tuple[tuple[int, int, int], ...]  # left, right, new: ids, by rank
     special: dict[str, int] = field(default_factory=dict)  # text: id
-    pattern: str | None = 'gpt2'               # one of `bendml.tokenizer.split.PATTERNS`; None: words are not cut
-    whole: tuple[int, ...] = ()                # tokens that stand for a word equal to them although no merges lead there
+    pattern: str | None = 'gpt2'              # one of `split.PATTERNS`; None: words are not cut
+    whole: tuple[int, ...] = ()               # tokens for words equal to them, though no merges lead there
 
     def __len__(self) -> int: return max(len(self.tokens), 1 + max(self.special.values(), default=-1))
 
 # %% ../../nbs/46_vocab.ipynb #7e9d6e59
 def _check_merges(tokens, merges, where) -> set[int]:
-    "Refuse a merge whose parts are not there yet, or whose result is wrong or there already; the ids that can be made."
+    "Refuse a merge whose parts are not there yet, or whose result is wrong; the ids that can be made."
     made = {i for i, t in enumerate(tokens) if len(t) == 1}
     pairs, later = {}, {m[2] for m in merges}
     for rank, (a, b, new) in enumerate(merges):
         for part in (a, b):
             if part in made: continue
             if part in later:
-                raise VocabError(where, f'forward reference in merge {rank}', 'two bytes or tokens of earlier merges', f'token {part}, which a later merge makes')
-            raise VocabError(where, f'unknown id in merge {rank}', 'two bytes or tokens of earlier merges', f'token {part}')
+                raise VocabError(where, f'forward reference in merge {rank}',
+                                 'two bytes or tokens of earlier merges', f'token {part}, which a later merge makes')
+            raise VocabError(where, f'unknown id in merge {rank}',
+                             'two bytes or tokens of earlier merges', f'token {part}')
         if (a, b) in pairs:
-            raise VocabError(where, 'duplicate pair', 'every pair of tokens once', f'({a}, {b}) in merges {pairs[a, b]} and {rank}')
-        if new in made: raise VocabError(where, 'duplicate id', 'a new token for every merge', f'token {new} again in merge {rank}')
+            raise VocabError(where, 'duplicate pair', 'every pair of tokens once',
+                             f'({a}, {b}) in merges {pairs[a, b]} and {rank}')
+        if new in made:
+            raise VocabError(where, 'duplicate id', 'a new token for every merge',
+                             f'token {new} again in merge {rank}')
         if not 0 <= new < len(tokens) or tokens[new] != tokens[a] + tokens[b]:
-            raise VocabError(where, f'wrong token for merge {rank}', repr(tokens[a] + tokens[b]), repr(tokens[new]) if 0 <= new < len(tokens) else f'id {new}')
+            raise VocabError(where, f'wrong token for merge {rank}', repr(tokens[a] + tokens[b]),
+                             repr(tokens[new]) if 0 <= new < len(tokens) else f'id {new}')
         pairs[a, b] = rank
         made.add(new)
     return made
@@ -56,17 +63,22 @@ MOST = 1 << 21  # ids: ten times as many as the largest vocabularies in use
 def checked(vocab: Vocab, where: str = 'vocabulary') -> Vocab:
     "The same vocabulary, if it is well-formed; `VocabError` says what is wrong."
     tokens, special = vocab.tokens, vocab.special
-    if len(vocab) > MOST: raise VocabError(where, 'too large', f'at most {MOST} ids', f'{len(vocab)} ids')
+    if len(vocab) > MOST:
+        raise VocabError(where, 'too large', f'at most {MOST} ids', f'{len(vocab)} ids')
     twice = [t for t, n in Counter(tokens).items() if t and n > 1]
     if twice: raise VocabError(where, 'duplicate token', 'every token once', f'{twice[0]!r} twice')
     made = _check_merges(tokens, vocab.merges, where) | set(vocab.whole)
     for i, t in enumerate(tokens):
-        if t and i not in made: raise VocabError(where, 'a token that nothing makes', 'a byte, or the result of a merge', f'token {i}, {t!r}')
+        if t and i not in made:
+            raise VocabError(where, 'a token that nothing makes', 'a byte, or the result of a merge',
+                             f'token {i}, {t!r}')
     for text, i in special.items():
         if not text: raise VocabError(where, 'empty special token', 'a text', f"'' with id {i}")
         if i < 0 or i < len(tokens) and tokens[i]:
-            raise VocabError(where, 'duplicate id', 'an id of its own for every special token', f'{text!r} with id {i}')
-    if len(set(special.values())) < len(special): raise VocabError(where, 'duplicate id', 'an id of its own for every special token', f'{special}')
+            raise VocabError(where, 'duplicate id', 'an id of its own for every special token',
+                             f'{text!r} with id {i}')
+    if len(set(special.values())) < len(special):
+        raise VocabError(where, 'duplicate id', 'an id of its own for every special token', f'{special}')
     return vocab
 
 # %% ../../nbs/46_vocab.ipynb #dbe0c5c4

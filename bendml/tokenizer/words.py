@@ -64,7 +64,8 @@ KEY, MORE, SIZE, VALUE = range(4)
 
 def words(slots: int, pool: int) -> Words:
     "An empty table for at most 3/4 as many words as it has slots, a power of two."
-    return Words(np.zeros((slots, 4), np.uint64), np.empty(pool, np.uint8), np.empty(slots//4*3, np.int64), np.zeros(2, np.int64))
+    return Words(np.zeros((slots, 4), np.uint64), np.empty(pool, np.uint8),
+                 np.empty(slots//4*3, np.int64), np.zeros(2, np.int64))
 
 # %% ../../nbs/43_words.ipynb #05843cf4
 @njit
@@ -110,9 +111,11 @@ def add(slots, pool, ends, fill, slot, text, i, size, value):
 def grow(words: Words, size: int) -> Words:
     "The same words in a table with room for more of them, the next of length `size` among them."
     slots = len(words.slots) * (2 if words.fill[0] == len(words.ends) else 1)
-    larger = Words(np.zeros((slots, 4), np.uint64), np.empty(max(len(words.pool)*3//2, int(words.fill[1]) + size), np.uint8),
+    larger = Words(np.zeros((slots, 4), np.uint64), np.empty(max(len(words.pool)*3//2,
+                                                                 int(words.fill[1]) + size), np.uint8),
                    np.empty(slots//4*3, np.int64), words.fill.copy())
-    larger.pool[:words.fill[1]], larger.ends[:words.fill[0]] = words.pool[:words.fill[1]], words.ends[:words.fill[0]]
+    count, used = words.fill
+    larger.pool[:used], larger.ends[:count] = words.pool[:used], words.ends[:count]
     _move(words.slots, larger.slots)
     return larger
 
@@ -123,6 +126,7 @@ def _move(old, new):
     mask = len(new) - 1
     for slot in old:
         if slot[SIZE] != 0:
-            k = np.int64(_mix(slot[KEY], (slot[MORE] if slot[SIZE] <= 16 else np.uint64(0)) ^ slot[SIZE])) & mask
+            k = np.int64(_mix(slot[KEY], (slot[MORE] if slot[SIZE] <= 16
+                                          else np.uint64(0)) ^ slot[SIZE])) & mask
             while new[k, SIZE] != 0: k = (k + 1) & mask
             new[k] = slot

@@ -6,21 +6,22 @@
 # > Tokens as numbers, tables as text: nothing is lost on the way, and what is ill-formed is refused.
 
 # %% [markdown]
-# A model knows tokens as numbers, and a table lies in a file. Between the proofs about tables and the numbers in a file are two small
-# translations, and small translations are where errors live: an id off by one, a line with a number missing. This page
-# proves that both can be undone, and that a file that passes the check gives a well-formed table.
+# A model knows tokens as numbers, and a table lies in a file. Between the proofs about tables and the numbers in a
+# file are two small translations, and small translations are where errors live: an id off by one, a line with a
+# number missing. This page proves that both can be undone, and that a file that passes the check gives a well-formed
+# table.
 
 # %%
 #| hide
 #| export
 from typing import Self
 
-from bendml.bpe import (B, Bytes, M, Merge, Table, Tok, below_new, decode, distinct, encode, has, is_bytes, known, numbered, numbered_below, roundtrip,
-                        size, to_int, wf, wf_distinct)
+from bendml.bpe import B, Bytes, M, Merge, Table, Tok, decode, distinct, encode, has, is_bytes, roundtrip, size
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from bendml.lists import append, append_assoc
 from bendml.nat import Nat, nat
 from bendml.ranks import rank_first, rank_first_is_in_order, tokens
+from bendml.trained import below_new, known, numbered, numbered_below, to_int, wf, wf_distinct
 
 
 # %% [markdown]
@@ -122,8 +123,9 @@ sum(chr(b) in ids and ids[chr(b)] < 256 for b in range(256))
 # %% [markdown]
 # ## Tables as text
 #
-# In the file, a merge is a line with the ids of its two parts, the oldest merge first. To read, go through the characters with two things
-# in hand: whether we are inside a number, and the number so far. Anything that is no digit ends a number.
+# In the file, a merge is a line with the ids of its two parts, the oldest merge first. To read, go through the
+# characters with two things in hand: whether we are inside a number, and the number so far. Anything that is no digit
+# ends a number.
 
 # %%
 #| export
@@ -168,7 +170,8 @@ def numbers(s: List[int], inside: bool, so_far: int) -> List[int]:
     match s:
         case Nil(): return Cons(so_far, Nil()) if inside else Nil()
         case Cons(c, r):
-            if 48 <= c and c <= 57: return numbers(r, True, so_far * 10 + c - 48) if inside else numbers(r, True, c - 48)
+            if 48 <= c and c <= 57:
+                return numbers(r, True, so_far * 10 + c - 48) if inside else numbers(r, True, c - 48)
             return Cons(so_far, numbers(r, False, 0)) if inside else numbers(r, False, 0)
 
 
@@ -211,7 +214,8 @@ def read(s: List[int]) -> Read:
 
 # %%
 characters = lambda s: to_list([ord(c) for c in s])
-for file in ('97 97\n256 97\n257 98\n', '104 101 256', '104 101 300 108', '104 101 99999 108'): print(repr(file), read(characters(file)))
+for file in ('97 97\n256 97\n257 98\n', '104 101 256', '104 101 300 108', '104 101 99999 108'):
+    print(repr(file), read(characters(file)))
 
 
 # %% [markdown]
@@ -231,7 +235,8 @@ def tens_and_ones(n: int):
     assert n >= 0
     return n == n // 10 * 10 + n % 10 and 0 <= n % 10 and n % 10 <= 9 and 0 <= n // 10
 
-@law(induct='n', strong=True, gen=['r'], cite=[append_assoc, tens_and_ones.here()], trigger='numbers(append(digits(n), r), False, 0)')
+@law(induct='n', strong=True, gen=['r'], cite=[append_assoc, tens_and_ones.here()],
+     trigger='numbers(append(digits(n), r), False, 0)')
 def numbers_digits(n: int, r: List[int]):
     "Reading the digits of a number gives the number."
     assert n >= 0
@@ -275,7 +280,8 @@ def valid_not_negative(t: Rules, k: int):
     assert valid(t, k)
     return not_negative(t)
 
-@law(cite=[valid_not_negative.here(k='0'), numbers_show, pairs_flat], opaque=[numbers, show, pairs, flat, valid])
+@law(cite=[valid_not_negative.here(k='0'), numbers_show, pairs_flat],
+     opaque=[numbers, show, pairs, flat, valid])
 def read_show(t: Rules):
     "A valid table that is written and read is the same table."
     assert valid(t, 0)
@@ -324,8 +330,8 @@ prove(read_valid)
 # %% [markdown]
 # ## From a file to a table
 #
-# `table` turns the lines into the table of the proofs. A valid file gives a well-formed table, and so everything that was proved about
-# those holds for it.
+# `table` turns the lines into the table of the proofs. A valid file gives a well-formed table, and so everything that
+# was proved about those holds for it.
 
 # %%
 #| export
@@ -350,7 +356,9 @@ def token_known(i: int, t: Table):
     assert 0 <= i and i < 256 + size(t)
     return known(t, token(i))
 
-@law(induct='t', gen=['k', 'older'], cite=[token_known.at(i='t.a', t='older'), token_known.at(i='t.b', t='older'), numbered_below.at(t='older'), below_new.at(n='k', t='older')])
+@law(induct='t', gen=['k', 'older'], cite=[
+    token_known.at(i='t.a', t='older'), token_known.at(i='t.b', t='older'),
+    numbered_below.at(t='older'), below_new.at(n='k', t='older')])
 def valid_wf(t: Rules, k: int, older: Table):
     "Valid lines on top of a well-formed table make a well-formed table."
     assert valid(t, k)
@@ -364,7 +372,8 @@ def file_wf(t: Rules):
     assert valid(t, 0)
     return wf(table(t, 0, Bytes()))
 
-@law(cite=[file_wf, rank_first_is_in_order, roundtrip, wf_distinct], opaque=[table, valid, rank_first, encode, decode, wf, distinct, is_bytes, tokens, to_int])
+@law(cite=[file_wf, rank_first_is_in_order, roundtrip, wf_distinct],
+     opaque=[table, valid, rank_first, encode, decode, wf, distinct, is_bytes, tokens, to_int])
 def file_roundtrip(fuel: Nat, t: Rules, s: List[Tok]):
     "With the table of any valid file, encoded lowest rank first, every text comes back."
     assert valid(t, 0)
@@ -382,10 +391,11 @@ prove(file_roundtrip)
 # %%
 from bendml.laws import Law
 for name, each in list(globals().items()):
-    if isinstance(each, Law) and each.__doc__ and each.__module__ == __name__: print(f'{name:18} {prove(each).verdict:10} {each.__doc__}')
+    if isinstance(each, Law) and each.__doc__ and each.__module__ == __name__:
+        print(f'{name:18} {prove(each).verdict:10} {each.__doc__}')
 
 # %% [markdown]
 # ## What this does not show
 #
-# Leading zeros and numbers of any length are accepted. The files that are in use spell tokens as characters and not as ids; the page on
-# formats reads those, and its checks are tested, not proved.
+# Leading zeros and numbers of any length are accepted. The files that are in use spell tokens as characters and not
+# as ids; the page on formats reads those, and its checks are tested, not proved.

@@ -4,10 +4,11 @@
 # %% [markdown]
 # # Characters
 # > What a tokenizer asks about a character, answered from the bytes of UTF-8.
-#
-# To cut a text into words, a tokenizer asks of each character only whether it is a letter (and of which case), a mark, a
-# number or a space. It asks this of every character, so the answer should cost a look into a table. And it reads bytes, of
-# which nobody promises that they are well-formed UTF-8.
+
+# %% [markdown]
+# To cut a text into words, a tokenizer asks of each character only whether it is a letter (and of which case), a
+# mark, a number or a space. It asks this of every character, so the answer should cost a look into a table. And it
+# reads bytes, of which nobody promises that they are well-formed UTF-8.
 
 # %%
 #| hide
@@ -21,9 +22,9 @@ from numba import njit
 # %% [markdown]
 # ## Classes
 #
-# Seven classes answer that for each of Unicode's 1,114,112 code points. They come in 3,191 runs of equal class, and are stored as the
-# lengths of the runs. The version is 16.0, as in tiktoken's and Hugging Face's matchers; Python's own
-# `unicodedata` differs from one Python to the next.
+# Seven classes answer that for each of Unicode's 1,114,112 code points. They come in 3,191 runs of equal class, and
+# are stored as the lengths of the runs. The version is 16.0, as in tiktoken's and Hugging Face's matchers; Python's
+# own `unicodedata` differs from one Python to the next.
 
 # %%
 #| export
@@ -60,8 +61,8 @@ O(^zD8zsH@{E<n~;jm=(S>j9VH8)VO{I-MHwMuy7BZEDw(7hgq3rt-7Z>QtZ)9CZhiZeV_~W'''
 
 # %% [markdown]
 # The first 256 entries of a table are for a byte as it stands in the text, the class of an ASCII character, or
-# `NOT_ASCII`; after them comes an entry for each code point. Most tokenizers do not care about case and marks, and use a
-# coarser table.
+# `NOT_ASCII`; after them comes an entry for each code point. Most tokenizers do not care about case and marks, and
+# use a coarser table.
 
 # %%
 #| export
@@ -70,9 +71,11 @@ NOT_ASCII = 255
 @cache
 def class_table(fine: bool) -> np.ndarray:  # uint8 (256 + 0x110000,)
     "The class of every byte and of every code point; all letters are LETTER, and marks OTHER, unless `fine`."
-    high, low = np.frombuffer(zlib.decompress(base64.b85decode(_RUNS.replace('\n', ''))), np.uint8).reshape(2, -1)
+    high, low = np.frombuffer(zlib.decompress(base64.b85decode(_RUNS.replace('\n', ''))),
+                              np.uint8).reshape(2, -1)
     classes = np.repeat(low & 7, high.astype(int)*32 + (low >> 3))
-    if not fine: classes = np.array([OTHER, NUMBER, SPACE, OTHER, LETTER, LETTER, LETTER], np.uint8)[classes]
+    if not fine:
+        classes = np.array([OTHER, NUMBER, SPACE, OTHER, LETTER, LETTER, LETTER], np.uint8)[classes]
     return np.concatenate([classes[:128], np.full(128, NOT_ASCII, np.uint8), classes])
 
 
@@ -83,8 +86,8 @@ table = class_table(fine=True)
 # %% [markdown]
 # ## One character
 #
-# Text is UTF-8, but nobody promises that it is: a byte that does not belong to a well-formed character is a character of
-# its own, of class `OTHER`. Every array of text ends with `PAD` zero bytes, so that a look ahead needs no test.
+# Text is UTF-8, but nobody promises that it is: a byte that does not belong to a well-formed character is a character
+# of its own, of class `OTHER`. Every array of text ends with `PAD` zero bytes, so that a look ahead needs no test.
 
 # %%
 #| export
@@ -135,9 +138,9 @@ def run(text, i, n, kind, classes):
 # %% [markdown]
 # ## A text that comes in pieces
 #
-# A file larger than memory is read block by block. Where may a block be cut? A word may depend on all white space, or all
-# letters, that follow it, and beyond such a run on few bytes more. So nothing before the last run of a block depends on
-# what the next block brings.
+# A file larger than memory is read block by block. Where may a block be cut? A word may depend on all white space, or
+# all letters, that follow it, and beyond such a run on few bytes more. So nothing before the last run of a block
+# depends on what the next block brings.
 
 # %%
 #| export

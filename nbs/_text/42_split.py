@@ -4,13 +4,15 @@
 # %% [markdown]
 # # Splitting
 # > Where a text is cut into words before any pair is merged: four regular expressions, written as loops over bytes.
+
+# %% [markdown]
+# A byte-pair tokenizer does not merge across words. What counts as a word is a regular expression, one for each
+# family of models, and it is a part of the model: cut elsewhere, and the model reads other tokens than those it was
+# trained on.
 #
-# A byte-pair tokenizer does not merge across words. What counts as a word is a regular expression, one for each family of
-# models, and it is a part of the model: cut elsewhere, and the model reads other tokens than those it was trained on.
-#
-# A general matcher of regular expressions spends more time here than all the merging takes. Each of the four is simple
-# enough to be written as a loop that reads the bytes of the text once. This page writes them, and holds each to the very
-# expression that it replaces.
+# A general matcher of regular expressions spends more time here than all the merging takes. Each of the four is
+# simple enough to be written as a loop that reads the bytes of the text once. This page writes them, and holds each
+# to the very expression that it replaces.
 
 # %%
 #| hide
@@ -18,7 +20,8 @@
 import numpy as np
 from numba import njit
 
-from bendml.tokenizer.chars import LETTER, LOWER, MARK, NOT_ASCII, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run
+from bendml.tokenizer.chars import (
+    LETTER, LOWER, MARK, NOT_ASCII, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run)
 
 # %%
 #| export
@@ -36,13 +39,14 @@ BLOCK = 4096  # bytes that are split at a time
 
 
 # %% [markdown]
-# `smollm2` cuts every digit off before the expression of GPT-2 sees the text. As one expression: a number is one digit,
-# and the spaces before it stay together.
+# `smollm2` cuts every digit off before the expression of GPT-2 sees the text. As one expression: a number is one
+# digit, and the spaces before it stay together.
 #
 # ## GPT-2's pattern
 #
 # A contraction; or a run of letters, of numbers or of other characters, with one space before it if there is one; or
-# white space. The last space before a word belongs to the word (that is what `\s+(?!\S)` says), except at the end of the text.
+# white space. The last space before a word belongs to the word (that is what `\s+(?!\S)` says), except at the end of
+# the text.
 
 # %%
 #| export
@@ -53,7 +57,8 @@ def contraction(text, i, n):
     a, b = text[i + 1], text[i + 2]
     if a == ord('s') or a == ord('t') or a == ord('m') or a == ord('d'): return i + 2
     if n - i < 3: return i
-    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'): return i + 3
+    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'):
+        return i + 3
     return i
 
 
@@ -104,21 +109,21 @@ def next_smollm2(text, i, n, classes):
 # %% [markdown]
 # ## GPT-2's words all at once
 #
-# A branch that the processor cannot foresee costs as much as reading ten bytes, and where a word ends cannot be foreseen. But
-# GPT-2's pattern, contractions apart, can be said without branches: whether a word begins between two bytes depends only on
-# the classes of the two, $a$ and $b$, and of the byte behind them, $c$.
+# A branch that the processor cannot foresee costs as much as reading ten bytes, and where a word ends cannot be
+# foreseen. But GPT-2's pattern, contractions apart, can be said without branches: whether a word begins between two
+# bytes depends only on the classes of the two, $a$ and $b$, and of the byte behind them, $c$.
 #
 # - A word begins where the class changes, $a \ne b$, unless the byte before is a plain space.
 # - A word begins at a space that something else follows, $b = \text{space} \land c \ne \text{space}$.
 #
-# So one loop computes a bit for every byte, and a second writes each place down and moves on by the bit. For SmolLM2 (`digits`),
-# a number always begins a word, and leaves the spaces before it together.
+# So one loop computes a bit for every byte, and a second writes each place down and moves on by the bit. For SmolLM2
+# (`digits`), a number always begins a word, and leaves the spaces before it together.
 
 # %%
 #| export
 @njit
 def kinds_of(text, i, m, classes, kinds):
-    "The class of each byte of the characters from `i` up to `m`, or up to a space of several bytes; where that is."
+    "The class of each byte of the characters from `i` up to `m` or a space of several bytes; where that is."
     start = i
     while i < m:
         kind = classes[text[i]]
@@ -138,12 +143,15 @@ def kinds_of(text, i, m, classes, kinds):
 def boundaries(text, i, m, kinds, digits, ends):
     "Every place between `i` and `m` where a word begins, contractions apart; how many there are."
     n = m - i - 1
-    before, here, behind, byte, follows = kinds[:n], kinds[1:n + 1], kinds[2:n + 2], text[i:i + n], text[i + 1:i + 1 + n]
+    before, here, behind = kinds[:n], kinds[1:n + 1], kinds[2:n + 2]
+    byte, follows = text[i:i + n], text[i + 1:i + 1 + n]
     begins = kinds[len(kinds)//2:]
     for k in range(n):  # no branches and no dependences: 32 bytes at a time
         a, b, c = before[k], here[k], behind[k]
         start = (a != b) & ((a != SPACE) | (byte[k] != 32)) | (b == SPACE) & (c != SPACE)
-        if digits: start = start & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | (b == NUMBER) & (follows[k] & 0xC0 != 0x80)
+        if digits:
+            number = (b == NUMBER) & (follows[k] & 0xC0 != 0x80)
+            start = start & ((a != SPACE) | (b != SPACE) | (c != NUMBER)) | number
         begins[k] = start
     count = 0
     for k in range(n):
@@ -168,8 +176,8 @@ def mark_contractions(text, i, n, ends, count):
 
 
 # %% [markdown]
-# A block at a time. What the formula does not cover, a word longer than the block or a space of several bytes, goes the slow
-# way, one word.
+# A block at a time. What the formula does not cover, a word longer than the block or a space of several bytes, goes
+# the slow way, one word.
 
 # %%
 #| export
@@ -180,7 +188,8 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
     count = 0
     if m > i:  # the same call twice, so that each is compiled for its constant
-        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds, False, ends)
+        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds,
+                                                                                    False, ends)
         count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
@@ -207,7 +216,8 @@ def contraction_any_case(text, i, n):
     if a == ord('s') or a == ord('t') or a == ord('m') or a == ord('d'): return i + 2
     if n - i < 3: return i
     if text[i + 1] == 0xC5 and text[i + 2] == 0xBF: return i + 3
-    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'): return i + 3
+    if (a == ord('r') or a == ord('v')) and b == ord('e') or a == ord('l') and b == ord('l'):
+        return i + 3
     return i
 
 
@@ -259,9 +269,9 @@ def next_cl100k(text, i, n, classes):
 # %% [markdown]
 # ## The pattern of o200k
 #
-# Words are cut where lower case turns into upper case. The expression says `upper*lower+` with two sets that overlap (letters
-# without case and marks are in both), so that a matcher has to go back when no lower-case letter follows: to the last
-# character that can count as one.
+# Words are cut where lower case turns into upper case. The expression says `upper*lower+` with two sets that overlap
+# (letters without case and marks are in both), so that a matcher has to go back when no lower-case letter follows: to
+# the last character that can count as one.
 
 # %%
 #| export
@@ -286,7 +296,7 @@ def mixed(text, i, n, classes):
 #| export
 @njit
 def cased(text, i, n, classes):
-    "Where a word of letters from `i` ends, its contraction included, or `i`: the first two alternatives."
+    "Where a word of letters from `i` ends, contraction included, or `i`: the first two alternatives."
     kind, size = char(text, i, classes)
     after = i + size if kind != NUMBER and kind < UPPER and not line_end(text[i]) else i
     end = mixed(text, after, n, classes)
@@ -320,8 +330,8 @@ def next_o200k(text, i, n, classes):
 # %% [markdown]
 # ## All words
 #
-# Words are found a block at a time, so that what the loop works on stays in the fastest memory. `bound` is where to stop when
-# the text goes on elsewhere: a word that ends behind it is left for later.
+# Words are found a block at a time, so that what the loop works on stays in the fastest memory. `bound` is where to
+# stop when the text goes on elsewhere: a word that ends behind it is left for later.
 
 # %%
 #| export
@@ -337,7 +347,7 @@ def next_word(text, i, n, pattern, classes):
 #| export
 @njit(nogil=True, cache=True)
 def split_words(text, i, n, bound, pattern, classes, kinds, ends):
-    "Fill `ends` with the ends of words from `i` on, none behind `bound`; how many there are. `kinds`: scratch space."
+    "Fill `ends` with ends of words from `i` on, none behind `bound`; how many. `kinds`: scratch space."
     if i >= n: return 0
     if pattern <= SMOLLM2:
         count = split_block(text, i, n, classes, pattern == SMOLLM2, kinds, ends)
@@ -356,7 +366,9 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
 @njit(nogil=True, cache=True)
 def split_all(text, n, pattern, classes):
     "The ends of all words of `text[:n]`."
-    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD, np.int64), np.empty(2*(BLOCK + PAD), np.uint8)
+    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD,
+                                                            np.int64), np.empty(2*(BLOCK + PAD),
+                                                                                np.uint8)
     i = count = 0
     while i < n:
         found = split_words(text, i, n, n, pattern, classes, kinds, ends)
@@ -376,7 +388,9 @@ def split(text: str | bytes, pattern: str = 'gpt2') -> list[bytes]:
 
 # %%
 line = "  I'LL say we'll visit 1234 cafés\n  in HTTPServer's Überlingen!"
-for name in PATTERNS: print(f'{name:8}', '|'.join(w.decode() for w in split(line, name)).replace('\n', '⏎').replace(' ', '␣'))
+for name in PATTERNS:
+    print(f'{name:8}', '|'.join(w.decode() for w in split(line, name)).replace('\n', '⏎').replace(' ',
+                                                                                                  '␣'))
 
 # %% [markdown]
 # Equal to the expressions themselves, on all texts of three characters out of fifteen:
@@ -392,5 +406,6 @@ for name, expression in PATTERNS.items():
 # %% [markdown]
 # ## What this does not show
 #
-# The loops are not proved equal to the expressions; they are compared with them, here on all texts of three characters out
-# of fifteen, in the tests on random text from all of Unicode. Characters that Unicode added after version 16.0 are `OTHER`.
+# The loops are not proved equal to the expressions; they are compared with them, here on all texts of three
+# characters out of fifteen, in the tests on random text from all of Unicode. Characters that Unicode added after
+# version 16.0 are `OTHER`.

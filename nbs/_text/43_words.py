@@ -4,13 +4,15 @@
 # %% [markdown]
 # # A table of words
 # > Byte strings as keys, eight bytes at a time.
+
+# %% [markdown]
+# Real text repeats its words. The tokenizer merges a word once and remembers the result; the trainer counts a word
+# once and multiplies. Both need the same thing: a table that finds a word, a slice of a long text, in a few
+# nanoseconds.
 #
-# Real text repeats its words. The tokenizer merges a word once and remembers the result; the trainer counts a word once
-# and multiplies. Both need the same thing: a table that finds a word, a slice of a long text, in a few nanoseconds.
-#
-# Most words are at most 16 bytes long, and 16 bytes are two machine words. So the table holds the bytes themselves as two
-# 64-bit keys, and comparing a word costs two comparisons. Only a longer word is known by its hash, and then compared byte
-# by byte with a copy.
+# Most words are at most 16 bytes long, and 16 bytes are two machine words. So the table holds the bytes themselves as
+# two 64-bit keys, and comparing a word costs two comparisons. Only a longer word is known by its hash, and then
+# compared byte by byte with a copy.
 
 # %%
 #| hide
@@ -29,8 +31,8 @@ from bendml.tokenizer.chars import padded
 # %% [markdown]
 # ## Eight bytes at once
 #
-# NumPy has no way to read a 64-bit number from any place in a byte array, so we tell the compiler. Reading past the last
-# word is harmless, since every text ends with `PAD` zeros.
+# NumPy has no way to read a 64-bit number from any place in a byte array, so we tell the compiler. Reading past the
+# last word is harmless, since every text ends with `PAD` zeros.
 
 # %%
 #| export
@@ -93,7 +95,8 @@ KEY, MORE, SIZE, VALUE = range(4)
 
 def words(slots: int, pool: int) -> Words:
     "An empty table for at most 3/4 as many words as it has slots, a power of two."
-    return Words(np.zeros((slots, 4), np.uint64), np.empty(pool, np.uint8), np.empty(slots//4*3, np.int64), np.zeros(2, np.int64))
+    return Words(np.zeros((slots, 4), np.uint64), np.empty(pool, np.uint8),
+                 np.empty(slots//4*3, np.int64), np.zeros(2, np.int64))
 
 
 # %%
@@ -163,9 +166,11 @@ for size in (1, 7, 8, 9, 16, 17, 40):
 def grow(words: Words, size: int) -> Words:
     "The same words in a table with room for more of them, the next of length `size` among them."
     slots = len(words.slots) * (2 if words.fill[0] == len(words.ends) else 1)
-    larger = Words(np.zeros((slots, 4), np.uint64), np.empty(max(len(words.pool)*3//2, int(words.fill[1]) + size), np.uint8),
+    larger = Words(np.zeros((slots, 4), np.uint64), np.empty(max(len(words.pool)*3//2,
+                                                                 int(words.fill[1]) + size), np.uint8),
                    np.empty(slots//4*3, np.int64), words.fill.copy())
-    larger.pool[:words.fill[1]], larger.ends[:words.fill[0]] = words.pool[:words.fill[1]], words.ends[:words.fill[0]]
+    count, used = words.fill
+    larger.pool[:used], larger.ends[:count] = words.pool[:used], words.ends[:count]
     _move(words.slots, larger.slots)
     return larger
 
@@ -178,7 +183,8 @@ def _move(old, new):
     mask = len(new) - 1
     for slot in old:
         if slot[SIZE] != 0:
-            k = np.int64(_mix(slot[KEY], (slot[MORE] if slot[SIZE] <= 16 else np.uint64(0)) ^ slot[SIZE])) & mask
+            k = np.int64(_mix(slot[KEY], (slot[MORE] if slot[SIZE] <= 16
+                                          else np.uint64(0)) ^ slot[SIZE])) & mask
             while new[k, SIZE] != 0: k = (k + 1) & mask
             new[k] = slot
 
@@ -186,12 +192,14 @@ def _move(old, new):
 # %%
 small = words(4, 64)
 text = padded(b'a' + b'b' + b'c'*20)
-for i, size in ((0, 1), (1, 1), (2, 20)): add(*small, find(small.slots, small.pool, text, i, size), text, i, size, i)
+for i, size in ((0, 1), (1, 1), (2, 20)):
+    add(*small, find(small.slots, small.pool, text, i, size), text, i, size, i)
 larger = grow(small, 1)
-assert [int(larger.slots[find(larger.slots, larger.pool, text, i, size), VALUE]) for i, size in ((0, 1), (1, 1), (2, 20))] == [0, 1, 2]
+assert [int(larger.slots[find(larger.slots, larger.pool, text, i, size), VALUE]) for i,
+        size in ((0, 1), (1, 1), (2, 20))] == [0, 1, 2]
 
 # %% [markdown]
 # ## What this does not show
 #
-# The hash is quick, not secret. Someone who knows it can construct words that fall into one place, and make the table slow;
-# it cannot be made to confuse two words, since words are compared in full.
+# The hash is quick, not secret. Someone who knows it can construct words that fall into one place, and make the table
+# slow; it cannot be made to confuse two words, since words are compared in full.

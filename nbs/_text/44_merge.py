@@ -4,13 +4,15 @@
 # %% [markdown]
 # # Merging
 # > Lowest rank first: a scan for short words, buckets for long ones, and a memory for words seen before.
+
+# %% [markdown]
+# The specification says: while some pair of neighbours is in the table, merge the leftmost of those with the lowest
+# rank. Done to the letter, every merge looks at the whole word again. For a word of ten bytes nothing is faster. For
+# a megabyte of one letter it takes hours, and such texts exist.
 #
-# The specification says: while some pair of neighbours is in the table, merge the leftmost of those with the lowest rank.
-# Done to the letter, every merge looks at the whole word again. For a word of ten bytes nothing is faster. For a megabyte
-# of one letter it takes hours, and such texts exist.
-#
-# This page does three things: the scan, for words up to `SHORT`; an algorithm whose time grows with the length of the word,
-# not with its square, for longer ones; and the loop over a text that merges only words that it has not met before.
+# This page does three things: the scan, for words up to `SHORT`; an algorithm whose time grows with the length of the
+# word, not with its square, for longer ones; and the loop over a text that merges only words that it has not met
+# before.
 
 # %%
 #| hide
@@ -27,8 +29,8 @@ from bendml.tokenizer.words import SIZE, VALUE, Words, _mix, add, find, has_room
 # %% [markdown]
 # ## Which pair becomes what
 #
-# The table of pairs is asked for every two neighbours. Its answer is one number, the rank in the upper half and the id of the
-# new token in the lower one, so that the lowest answer is the lowest rank.
+# The table of pairs is asked for every two neighbours. Its answer is one number, the rank in the upper half and the
+# id of the new token in the lower one, so that the lowest answer is the lowest rank.
 
 # %%
 #| export
@@ -61,7 +63,8 @@ def insert(pairs, a, b, rank, new):
 
 @njit(cache=True)
 def _insert_all(pairs, merges):
-    for rank in range(len(merges)): insert(pairs, merges[rank, 0], merges[rank, 1], rank, merges[rank, 2])
+    for rank in range(len(merges)):
+        insert(pairs, merges[rank, 0], merges[rank, 1], rank, merges[rank, 2])
 
 def empty_table(merges: int) -> np.ndarray:  # uint64 (slots, 2)
     "A table with room for so many pairs."
@@ -82,8 +85,8 @@ look(pairs, 256, 97) >> 32, look(pairs, 256, 97) & 0xFFFFFFFF, look(pairs, 98, 9
 # %% [markdown]
 # ## A short word
 #
-# Keep what the table said about each pair of neighbours; take the lowest; close the gap; ask anew about the two pairs that
-# changed. This is the specification's step, on an array.
+# Keep what the table said about each pair of neighbours; take the lowest; close the gap; ask anew about the two pairs
+# that changed. This is the specification's step, on an array.
 
 # %%
 #| export
@@ -126,24 +129,27 @@ tokens[:merge_short(tokens, ranks, 11, pairs)]
 # %% [markdown]
 # ## A long word
 #
-# In a table where both parts of a pair are older than the pair, a merge of rank $r$ can only bring forth pairs of ranks above $r$.
-# So the ranks come in order, and three things follow.
+# In a table where both parts of a pair are older than the pair, a merge of rank $r$ can only bring forth pairs of
+# ranks above $r$. So the ranks come in order, and three things follow.
 #
 # 1. Pairs can wait in one bucket per rank, and the buckets be emptied in order: no priority queue.
-# 2. All pairs of one rank can be merged in one go. That this changes nothing is a law of the specification, `rank_all_is_in_order`.
-# 3. Within a bucket, order matters only where occurrences overlap. They overlap only when both parts are the same token,
-#    in a run `x x x x`, and there it is enough to start at the beginning of the run.
+# 2. All pairs of one rank can be merged in one go. That this changes nothing is a law of the specification,
+#    `rank_all_is_in_order`.
+# 3. Within a bucket, order matters only where occurrences overlap. They overlap only when both parts are the same
+#    token, in a run `x x x x`, and there it is enough to start at the beginning of the run.
 #
-# A word's tokens are a linked list, so that a merge moves nothing; and each bucket is a linked list of the places where its
-# pairs start, so that a pair can leave it. What belongs to one place lies side by side in one row. `NONE` ends a list.
+# A word's tokens are a linked list, so that a merge moves nothing; and each bucket is a linked list of the places
+# where its pairs start, so that a pair can leave it. What belongs to one place lies side by side in one row. `NONE`
+# ends a list.
 
 # %%
 #| export
 NONE = -1
-TOKEN, BEFORE, AFTER, RANK, AHEAD, BEHIND = range(6)  # token, its neighbours; rank of the pair that starts here, its neighbours in the bucket
+TOKEN, BEFORE, AFTER = 0, 1, 2  # a token and its neighbours
+RANK, AHEAD, BEHIND = 3, 4, 5   # the rank of the pair that starts here, and the pair's neighbours in the bucket
 
 class Buckets(NamedTuple):
-    "For each rank the place of a first pair, and for each 64 ranks whether any was in use; int32. Left empty after use."
+    "For each rank a place where such a pair starts; for 64 ranks, whether any was used. Left empty."
     heads: np.ndarray
     flags: np.ndarray
 
@@ -211,11 +217,14 @@ def empty_bucket(cells, heads, flags, pairs, rank):
 def merge_long(tokens, n, heads, flags, pairs):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
     cells = np.full((n, 6), NONE, np.int32)
-    for i in range(n): cells[i, TOKEN], cells[i, BEFORE], cells[i, AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
+    for i in range(n):
+        cells[i, TOKEN], cells[i, BEFORE], cells[i,
+                                                 AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
     for i in range(n): wait(cells, heads, flags, pairs, i)
     for flag in range(len(flags)):
         if flags[flag]:
-            for rank in range(flag << 6, min((flag + 1) << 6, len(heads))): empty_bucket(cells, heads, flags, pairs, rank)
+            for rank in range(flag << 6, min((flag + 1) << 6, len(heads))):
+                empty_bucket(cells, heads, flags, pairs, rank)
             flags[flag] = 0
     left = 0
     for i in range(n):
@@ -234,7 +243,8 @@ queue = buckets(3)
 for n in range(1, 9):
     for word in itertools.product([97, 98], repeat=n):
         one, two = np.array(word, np.int32), np.array(word, np.int32)
-        assert one[:merge_short(one, np.empty(n, np.int64), n, pairs)].tolist() == two[:merge_long(two, n, *queue, pairs)].tolist()
+        short, long = merge_short(one, np.empty(n, np.int64), n, pairs), merge_long(two, n, *queue, pairs)
+        assert one[:short].tolist() == two[:long].tolist()
 
 # %% [markdown]
 # ## A text
@@ -249,8 +259,8 @@ REMEMBERED = 256  # bytes: longer words are merged anew each time
 
 class Memory(NamedTuple):
     "Words met before with their tokens, and scratch space; one thread's own."
-    whole: Words          # words that are one token whatever the merges say, with that token: never forgotten
-    words: Words          # value: number of tokens << 32 | the token, or its place in `tokens` if there are more
+    whole: Words          # words that are one token whatever the merges say; never forgotten
+    words: Words          # value: how many tokens << 32 | the token, or where they are in `tokens`
     tokens: np.ndarray    # int32
     used: np.ndarray      # int64 (1,): tokens in use
     buckets: Buckets
@@ -265,9 +275,12 @@ def memory(merges: int, slots: int = 1 << 17, whole: dict[bytes, int] | None = N
     always = words(max(4, 1 << (2*len(whole)).bit_length()), sum(map(len, whole)))
     for word, token in whole.items():
         text = padded(word)
-        add(*always, find(always.slots, always.pool, text, 0, len(word)), text, 0, len(word), np.uint64(1 << 32 | token))
-    empty = Memory(always, words(slots, 8*slots + len(always.pool)), np.empty(4*slots, np.int32), np.zeros(1, np.int64), buckets(merges),
-                   np.empty(SHORT, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64))
+        add(*always, find(always.slots, always.pool, text, 0, len(word)), text, 0, len(word),
+            np.uint64(1 << 32 | token))
+    empty = Memory(always, words(slots, 8*slots + len(always.pool)), np.empty(4*slots, np.int32),
+                   np.zeros(1, np.int64), buckets(merges),
+                   np.empty(SHORT, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD,
+                                                                                            np.int64))
     forget(empty)
     return empty
 
@@ -292,7 +305,8 @@ def merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, at):
     "Merge the word `text[i:i + size]` into `out` from `at` on; how many tokens there are."
     tokens = out[at:at + size]
     for k in range(size): tokens[k] = byte_ids[text[i + k]]
-    return merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
+    return merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks,
+                                                                                          size, pairs)
 
 @njit
 def note(known, used, out, at, n):
@@ -312,7 +326,7 @@ def note(known, used, out, at, n):
 #| export
 @njit(nogil=True, cache=True)
 def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, out):
-    "Encode `text[i:n]` into `out`, words that end behind `bound` excepted: where the last of them ends, and how many tokens."
+    "Encode the words of `text[i:n]` that end by `bound` into `out`: where the last ends, how many tokens."
     slots, pool, word_ends, fill = memory.words
     heads, flags = memory.buckets
     known, used, ranks, ends = memory.tokens, memory.used, memory.ranks, memory.ends
@@ -330,11 +344,14 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                 value = np.int64(slots[slot, VALUE])
                 tokens, place = value >> 32, value & 0xFFFFFFFF
                 if slots[slot, SIZE] == 0:
-                    if size <= REMEMBERED and not (has_room(pool, word_ends, fill, size) and used[0] + size <= len(known)):
+                    if size <= REMEMBERED and not (has_room(pool, word_ends, fill, size)
+                                                   and used[0] + size <= len(known)):
                         forget(memory)
                         slot = find(slots, pool, text, i, size)
                     tokens = merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, count)
-                    if size <= REMEMBERED: add(slots, pool, word_ends, fill, slot, text, i, size, note(known, used, out, count, tokens))
+                    if size <= REMEMBERED:
+                        add(slots, pool, word_ends, fill, slot, text, i, size,
+                            note(known, used, out, count, tokens))
                     count += tokens
                 elif tokens == 1:
                     out[count] = place
@@ -348,8 +365,8 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
 # %% [markdown]
 # ## Pairs from tokens alone
 #
-# Some vocabularies list tokens in order, and not the pairs that they are made of. Those can be found again: run over a token's bytes,
-# the merges of all earlier tokens leave the two parts.
+# Some vocabularies list tokens in order, and not the pairs that they are made of. Those can be found again: run over
+# a token's bytes, the merges of all earlier tokens leave the two parts.
 
 # %%
 #| export
@@ -360,7 +377,8 @@ def _pairs_of_tokens(text, ends, byte_ids, pairs, heads, flags, found):
         size = ends[new] - start
         tokens = byte_ids[text[start:ends[new]]]
         if size > 1:
-            left = merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks, size, pairs)
+            if size > SHORT: left = merge_long(tokens, size, heads, flags, pairs)
+            else: left = merge_short(tokens, ranks, size, pairs)
             if left == 2:
                 found[count, 0], found[count, 1], found[count, 2] = tokens[0], tokens[1], new
                 insert(pairs, tokens[0], tokens[1], count, new)
@@ -368,14 +386,17 @@ def _pairs_of_tokens(text, ends, byte_ids, pairs, heads, flags, found):
         start = ends[new]
     return count
 
-def pairs_of_tokens(text: np.ndarray, ends: np.ndarray, byte_ids: np.ndarray) -> np.ndarray:  # int32 (pairs, 3)
-    "The pair that makes each token, of tokens one behind another in the order of their ranks; only of those that a pair makes."
+def pairs_of_tokens(text: np.ndarray, ends: np.ndarray,
+                    byte_ids: np.ndarray) -> np.ndarray:  # int32 (pairs, 3)
+    "The pairs that make tokens, which stand one behind another in `text` in the order of their ranks."
     found = np.empty((len(ends), 3), np.int32)
-    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), *buckets(len(ends)), found)]
+    return found[:_pairs_of_tokens(text, ends, byte_ids, empty_table(len(ends)), *buckets(len(ends)),
+                                   found)]
 
 
 # %%
-pairs_of_tokens(np.frombuffer(b'abc' + b'ab' + b'abc', np.uint8), np.array([1, 2, 3, 5, 8]), np.arange(256, dtype=np.int32)).tolist()
+pairs_of_tokens(np.frombuffer(b'abc' + b'ab' + b'abc', np.uint8), np.array([1, 2, 3, 5, 8]),
+                np.arange(256, dtype=np.int32)).tolist()
 
 
 # %% [markdown]
@@ -385,10 +406,11 @@ pairs_of_tokens(np.frombuffer(b'abc' + b'ab' + b'abc', np.uint8), np.array([1, 2
 #| export
 @njit(nogil=True, cache=True)
 def encode_texts(text, starts, ends, counts, pattern, classes, byte_ids, pairs, memory, out):
-    "Encode each `text[starts[k]:ends[k]]`, one behind another into `out`; `counts` is how many tokens each has."
+    "Encode each `text[starts[k]:ends[k]]` into `out`, one behind another; `counts`: how many tokens."
     total = 0
     for k in range(len(starts)):
-        counts[k] = encode_words(text, starts[k], ends[k], ends[k], pattern, classes, byte_ids, pairs, memory, out[total:])[1]
+        counts[k] = encode_words(text, starts[k], ends[k], ends[k], pattern, classes, byte_ids, pairs,
+                                 memory, out[total:])[1]
         total += counts[k]
     return total
 
@@ -398,11 +420,12 @@ from bendml.tokenizer.chars import class_table
 from bendml.tokenizer.split import GPT2
 text = padded(b'aaab daaab aaab')
 out = np.empty(len(text), np.int32)
-stopped, count = encode_words(text, 0, 15, 15, GPT2, class_table(False), np.arange(256, dtype=np.int32), pairs, memory(3, 64), out)
+stopped, count = encode_words(text, 0, 15, 15, GPT2, class_table(False), np.arange(256, dtype=np.int32),
+                              pairs, memory(3, 64), out)
 stopped, out[:count]
 
 # %% [markdown]
 # ## What this does not show
 #
-# The long way is correct only for tables in which both parts of every pair are older than the pair; the vocabulary's page
-# refuses others. How fast all this is, `make bench` tells.
+# The long way is correct only for tables in which both parts of every pair are older than the pair; the vocabulary's
+# page refuses others. How fast all this is, `make bench` tells.

@@ -4,19 +4,22 @@
 # %% [markdown]
 # # Training
 # > Merge the most frequent pair, again and again, without looking at the text again.
-#
-# The specification counts all pairs, merges the most frequent one everywhere, and counts anew. On ten megabytes and five
-# thousand merges that is hours. This page computes the same merges in a fraction of a second, from three observations.
+
+# %% [markdown]
+# The specification counts all pairs, merges the most frequent one everywhere, and counts anew. On ten megabytes and
+# five thousand merges that is hours. This page computes the same merges in a fraction of a second, from three
+# observations.
 #
 # 1. Words repeat. Every distinct word is kept once, with its number of occurrences.
 # 2. A merge changes only the pairs beside it. So counts are corrected, not computed anew.
-# 3. A pair's occurrences all come to be in one step, that in which the younger of its two tokens comes to be. From then on
-#    its count only falls, and its first occurrence only moves back. So a list of places, made once, serves for good; places
-#    that have gone are skipped. And the best pair can be kept on a heap whose entries are corrected only when they come up.
+# 3. A pair's occurrences all come to be in one step, that in which the younger of its two tokens comes to be. From
+#    then on its count only falls, and its first occurrence only moves back. So a list of places, made once, serves
+#    for good; places that have gone are skipped. And the best pair can be kept on a heap whose entries are corrected
+#    only when they come up.
 #
-# The tie rule is the specification's. Among the most frequent pairs, the one that appears first in the text as it stands. The first
-# occurrence of a pair lies in the first occurrence of its word; with the words in the order in which they first
-# appear, "first in the text" is "first in the list of words".
+# The tie rule is the specification's. Among the most frequent pairs, the one that appears first in the text as it
+# stands. The first occurrence of a pair lies in the first occurrence of its word; with the words in the order in
+# which they first appear, "first in the text" is "first in the list of words".
 
 # %%
 #| hide
@@ -39,7 +42,7 @@ from bendml.tokenizer.words import SIZE, VALUE, add, find, grow, has_room, words
 #| export
 @njit(nogil=True, cache=True)
 def count_words(text, i, n, bound, pattern, classes, table, counts, kinds, ends):
-    "Count the words of `text[i:n]`, those behind `bound` excepted: where it stopped, and the room that it needs to go on."
+    "Count the words of `text[i:n]` that end by `bound`: where it stopped, and the room that it lacked."
     slots, pool, word_ends, fill = table
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, kinds, ends)
@@ -67,9 +70,11 @@ class WordCounter:
         "Count the words of a text that end at `bound` or before; where the last of them ends."
         n, data, i, missing = len(text), padded(text), 0, 1
         while missing:
-            i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern, self.classes, self.table, self.counts, *self._scratch)
+            i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern,
+                                     self.classes, self.table, self.counts, *self._scratch)
             if missing: self.table = grow(self.table, missing)
-            self.counts = np.concatenate([self.counts, np.zeros(len(self.table.slots) - len(self.counts), np.int64)])
+            self.counts = np.concatenate([self.counts, np.zeros(len(self.table.slots) - len(self.counts),
+                                                                np.int64)])
         return i
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -88,9 +93,9 @@ text, ends, counts = counter.result()
 # %% [markdown]
 # ## The text as it is being merged
 #
-# All words stand one behind another in an array with one cell a byte. A token stands in the first of its cells; the second and the
-# last hold minus its length, so that the neighbours on both sides can be found. A place knows its word, and so where the
-# word ends and how much an occurrence counts.
+# All words stand one behind another in an array with one cell a byte. A token stands in the first of its cells; the
+# second and the last hold minus its length, so that the neighbours on both sides can be found. A place knows its
+# word, and so where the word ends and how much an occurrence counts.
 
 # %%
 #| export
@@ -124,8 +129,8 @@ def fuse(tokens, word, i, j, new):
 # %% [markdown]
 # ## Pairs
 #
-# What is known of each pair that ever was: its two tokens, its count, which slice of `places` lists its occurrences, and
-# what the heap believes of it.
+# What is known of each pair that ever was: its two tokens, its count, which slice of `places` lists its occurrences,
+# and what the heap believes of it.
 
 # %%
 #| export
@@ -173,7 +178,7 @@ def sink(heap, n, pairs):
 
 @njit
 def most_frequent(heap, n, pairs, places, text):
-    "The pair to merge next, now at the top of the heap, and the size of the heap; pairs that are gone are dropped."
+    "Bring the pair to merge next to the top; the size of the heap. Pairs that are gone are dropped."
     while n > 0:
         p = heap[0]
         if pairs[p, COUNT] == 0:
@@ -190,8 +195,9 @@ def most_frequent(heap, n, pairs, places, text):
 # %% [markdown]
 # ## One merge
 #
-# First, every occurrence of the pair is fused, from left to right, and the pairs beside it lose what they had there. The places of
-# the fused tokens are kept where the list of the pair was. A neighbour that is the new token itself was dealt with a moment ago.
+# First, every occurrence of the pair is fused, from left to right, and the pairs beside it lose what they had there.
+# The places of the fused tokens are kept where the list of the pair was. A neighbour that is the new token itself was
+# dealt with a moment ago.
 
 # %%
 #| export
@@ -205,7 +211,8 @@ def fuse_all(p, new, pairs, places, text, index):
         j = after(tokens, word, i) if tokens[i] == a else -1
         if j < 0 or tokens[j] != b: continue
         weight, left, right = text.counts[word[i]], before(tokens, word, i), after(tokens, word, j)
-        if left >= 0 and tokens[left] != new: pairs[look(index, tokens[left], a) & 0xFFFFFFFF, COUNT] -= weight
+        if left >= 0 and tokens[left] != new:
+            pairs[look(index, tokens[left], a) & 0xFFFFFFFF, COUNT] -= weight
         if right >= 0: pairs[look(index, b, tokens[right]) & 0xFFFFFFFF, COUNT] -= weight
         fuse(tokens, word, i, j, new)
         places[pairs[p, BEGIN] + fused] = i
@@ -215,9 +222,9 @@ def fuse_all(p, new, pairs, places, text, index):
 
 
 # %% [markdown]
-# Then the pairs of the new token are found, beside each of those places. `known` tells which pair a neighbour makes with the new
-# token, before it and behind it. The lists are laid out by counting first and filling afterwards, so that each is in the order of
-# the text.
+# Then the pairs of the new token are found, beside each of those places. `known` tells which pair a neighbour makes
+# with the new token, before it and behind it. The lists are laid out by counting first and filling afterwards, so
+# that each is in the order of the text.
 
 # %%
 #| export
@@ -236,7 +243,8 @@ def neighbours(p, fused, new, pairs, places, text, known, number, fill):
             q = known[side, x]
             if q < 0:
                 q = known[side, x] = number
-                pairs[q, LEFT], pairs[q, RIGHT], pairs[q, COUNT], pairs[q, END] = tokens[start], tokens[end], 0, 0
+                pairs[q, LEFT], pairs[q, RIGHT] = tokens[start], tokens[end]
+                pairs[q, COUNT] = pairs[q, END] = 0
                 number += 1
             if fill: places[pairs[q, END]] = start
             else: pairs[q, COUNT] += text.counts[word[i]]
@@ -245,7 +253,7 @@ def neighbours(p, fused, new, pairs, places, text, known, number, fill):
 
 @njit
 def lay_out(first, number, used, pairs):
-    "Give each new pair a slice of `places` as long as its number of occurrences; how many places are then used."
+    "Give each new pair a slice of `places`, one for each occurrence; how many places are then used."
     for q in range(first, number):
         length = pairs[q, END]
         pairs[q, BEGIN] = pairs[q, END] = used
@@ -254,18 +262,19 @@ def lay_out(first, number, used, pairs):
 
 
 # %% [markdown]
-# The lists of old pairs only shrink. When space runs out, what is gone is squeezed out. No place is in two lists, so that what
-# is left always fits.
+# The lists of old pairs only shrink. When space runs out, what is gone is squeezed out. No place is in two lists, so
+# that what is left always fits.
 
 # %%
 #| export
 @njit
 def squeeze(number, pairs, places, text, p, fused):
-    "Drop occurrences that are gone from all lists (of `p`, keep what was fused just now); how many places are in use."
+    "Drop from all lists what is gone (of `p`, keep what was just fused); how many places are in use."
     tokens, word, used = text.tokens, text.word, 0
     for q in range(number):
         begin = used
-        for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END] if pairs[q, COUNT] else 0):
+        for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END]
+                       if pairs[q, COUNT] else 0):
             i = places[k]
             j = after(tokens, word, i) if tokens[i] == pairs[q, LEFT] else -1
             if q == p or j >= 0 and tokens[j] == pairs[q, RIGHT]:
@@ -293,7 +302,8 @@ def first_pairs(text, places):
             q = known[tokens[i], tokens[i + 1]]
             if q < 0:
                 q = known[tokens[i], tokens[i + 1]] = number
-                pairs[q, LEFT], pairs[q, RIGHT], pairs[q, COUNT], pairs[q, END] = tokens[i], tokens[i + 1], 0, 0
+                pairs[q, LEFT], pairs[q, RIGHT] = tokens[i], tokens[i + 1]
+                pairs[q, COUNT] = pairs[q, END] = 0
                 number += 1
             if fill: places[pairs[q, END]] = i
             else: pairs[q, COUNT] += text.counts[word[i]]
@@ -313,7 +323,8 @@ def enter(first, number, pairs, places, text, index, heap, size):
     "Put new pairs into the index and on the heap; the size of the heap."
     for q in range(first, number):
         insert(index, pairs[q, LEFT], pairs[q, RIGHT], 0, q)
-        pairs[q, BELIEVED], pairs[q, FIRST], heap[size, 0] = pairs[q, COUNT], first_place(pairs, q, places, text), q
+        pairs[q, BELIEVED], pairs[q, FIRST] = pairs[q, COUNT], first_place(pairs, q, places, text)
+        heap[size, 0] = q
         rise(heap[:, 0], size, pairs)
         size += 1
     return size
@@ -323,7 +334,7 @@ def enter(first, number, pairs, places, text, index, heap, size):
 #| export
 @njit(nogil=True, cache=True)
 def merge_all(text, merges, progress):
-    "Fill `merges`; how many there are before the pairs run out. `progress`: merges done; and, set from outside, stop."
+    "Fill `merges`; how many before the pairs run out. `progress`: merges done; set from outside: stop."
     places = np.empty(len(text.tokens) + len(text.tokens)//4 + 1024, np.int32)
     pairs, number = first_pairs(text, places)
     used = pairs[number - 1, END] if number else 0
@@ -345,7 +356,9 @@ def merge_all(text, merges, progress):
         used = lay_out(first, number, used, pairs)
         neighbours(p, fused, new, pairs, places, text, known, number, True)
         size = enter(first, number, pairs, places, text, index, heap, size)
-        for q in range(first, number): known[int(pairs[q, LEFT] == new), pairs[q, RIGHT] if pairs[q, LEFT] == new else pairs[q, LEFT]] = -1
+        for q in range(first, number):
+            known[int(pairs[q, LEFT] == new), pairs[q, RIGHT] if pairs[q, LEFT] == new
+                  else pairs[q, LEFT]] = -1
         progress[0] = done + 1
     return len(merges)
 
@@ -357,11 +370,14 @@ def train_words(
     ends: np.ndarray,                    # int64 (words,): where each ends
     counts: np.ndarray,                  # int64 (words,): how often each occurs
     merges: int,                         # how many at most
-    progress: np.ndarray | None = None,  # int64 (2,): merges done so far, and whether to stop, for another thread
+    progress: np.ndarray | None = None,  # int64 (2,): merges done; whether to stop
 ) -> np.ndarray:                         # int32 (merges, 2): token 256 + k is made of the two in row k
     "The merges that the specification's `train` finds."
-    if len(text) >= 2**31: raise ValueError(f'too much text to train on\n- expected : fewer than 2**31 bytes in distinct words\n- observed : {len(text)}')
-    state = Text(text.astype(np.int32), np.repeat(np.arange(len(ends), dtype=np.int32), np.diff(ends, prepend=0)), counts)
+    if len(text) >= 2**31:
+        raise ValueError('too much text to train on\n- expected : fewer than 2**31 bytes in distinct words\n'
+                         f'- observed : {len(text)}')
+    state = Text(text.astype(np.int32), np.repeat(np.arange(len(ends), dtype=np.int32),
+                                                  np.diff(ends, prepend=0)), counts)
     found = np.empty((merges, 2), np.int32)
     return found[:merge_all(state, found, np.zeros(2, np.int64) if progress is None else progress)]
 
@@ -380,8 +396,8 @@ train_words(*counter.result(), 4).tolist()
 # %% [markdown]
 # ## The same as a plain loop
 #
-# What all this replaces, word for word: count, take the most frequent (a dictionary remembers what came first, and `max` takes the
-# first of equals), merge everywhere.
+# What all this replaces, word for word: count, take the most frequent (a dictionary remembers what came first, and
+# `max` takes the first of equals), merge everywhere.
 
 # %%
 def plain(words, merges):
@@ -403,7 +419,8 @@ def plain(words, merges):
 
 # %%
 from bendml.tokenizer.split import split
-for sample in (b'aaaaaaa aaaa aaa', b'ab abab ababab ba', 'the café, the CAFÉ and the cafés; cafés!'.encode(), bytes(range(50))*2):
+for sample in (b'aaaaaaa aaaa aaa', b'ab abab ababab ba',
+               'the café, the CAFÉ and the cafés; cafés!'.encode(), bytes(range(50))*2):
     counter = WordCounter()
     counter.add(sample)
     assert train_words(*counter.result(), 50).tolist() == plain(split(sample), 50)
@@ -411,5 +428,5 @@ for sample in (b'aaaaaaa aaaa aaa', b'ab abab ababab ba', 'the café, the CAFÉ 
 # %% [markdown]
 # ## What this does not show
 #
-# That these loops compute the specification's merges is tested, not proved. And a merge that occurs once is still a merge: like the
-# specification, training stops only when no pair is left or the vocabulary is full.
+# That these loops compute the specification's merges is tested, not proved. And a merge that occurs once is still a
+# merge: like the specification, training stops only when no pair is left or the vocabulary is full.
