@@ -191,6 +191,12 @@ def dims(names: str) -> tuple[Dim, ...]:
     "Several sizes at once: `B, T, C = dims('B T C')`."
     return tuple(map(Dim, names.replace(',', ' ').split()))
 
+# %%
+#| export
+def fresh(name: str, number: int) -> Dim:
+    "A size that nobody has named: `k'3`, which is not an identifier and so cannot be anybody's name."
+    return Dim({((f"{name}'{number}", 1),): 1})
+
 # %% [markdown]
 # A size prints as it would be written in Python.
 
@@ -244,7 +250,7 @@ def substitute(dim: Dim, values: Mapping[str, 'Dim | int']) -> Dim:
 
 def _replaced(atom: Atom, values: Mapping[str, 'Dim | int']) -> Dim:
     if isinstance(atom, Floor): return substitute(atom.num, values)//substitute(atom.den, values)
-    return Dim(values.get(atom, atom) if atom in values else Dim(atom))
+    return Dim(values[atom]) if atom in values else Dim({((atom, 1),): 1})
 
 # %%
 #| export
