@@ -172,7 +172,7 @@ class Dim(_Ring):
         whole, rest = _split(self, other)
         if rest == 0: return whole
         if other.const is not None and rest.const is not None: return whole + rest.const//other.const
-        return whole + Dim({((Floor(rest, other), 1),): 1})
+        return whole + named(Floor(rest, other))
 
     @_operand
     def __mod__(self, other: 'Dim') -> 'Dim': return self - other*(self//other)
@@ -195,7 +195,11 @@ def dims(names: str) -> tuple[Dim, ...]:
 #| export
 def fresh(name: str, number: int) -> Dim:
     "A size that nobody has named: `k'3`, which is not an identifier and so cannot be anybody's name."
-    return Dim({((f"{name}'{number}", 1),): 1})
+    return named(f"{name}'{number}")
+
+def named(atom: Atom) -> Dim:
+    "The size that is a single atom."
+    return Dim({((atom, 1),): 1})
 
 # %% [markdown]
 # A size prints as it would be written in Python.
@@ -250,7 +254,7 @@ def substitute(dim: Dim, values: Mapping[str, 'Dim | int']) -> Dim:
 
 def _replaced(atom: Atom, values: Mapping[str, 'Dim | int']) -> Dim:
     if isinstance(atom, Floor): return substitute(atom.num, values)//substitute(atom.den, values)
-    return Dim(values[atom]) if atom in values else Dim({((atom, 1),): 1})
+    return Dim(values[atom]) if atom in values else named(atom)
 
 # %%
 #| export

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Iterable, Iterator
 
-from bendml.shape.dims import Dim, DimError, Floor, MAX_TEXT, evaluate, names_of, read_tree, substitute
+from bendml.shape.dims import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
 import ast
 
 # %% [markdown]
@@ -74,7 +74,9 @@ def parse_claim(text: str) -> list[Claim]:
     if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARISONS for op in tree.ops):
         raise DimError(f'{text!r} is not a condition on sizes; write for example "C % H == 0" or "T <= 1024"')
     sides = [read_tree(t) for t in (tree.left, *tree.comparators)]
-    return [claim(a, _COMPARISONS[type(op)], b) for a, op, b in zip(sides, tree.ops, sides[1:])]
+    texts = [ast.unparse(t) for t in (tree.left, *tree.comparators)]
+    return [replace(claim(a, s := _COMPARISONS[type(op)], b), text=f'{x} {s} {y}')
+            for a, op, b, x, y in zip(sides, tree.ops, sides[1:], texts, texts[1:])]
 
 # %%
 B, C, H, T = map(Dim, 'BCHT')
@@ -148,7 +150,7 @@ def _lower_bound(dim: Dim) -> tuple[str, int] | None:
 #| export
 def _solve(facts: Facts, dim: Dim) -> Facts | None:
     "Solve `dim == 0` for a name that stands alone with the factor 1 or -1."
-    for m, c in sorted(dim.terms, key=lambda t: str(t[0]), reverse=True):
+    for m, c in sorted(dim.terms, key=lambda t: ("'" in str(t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
         if len(m) != 1 or m[0][1] != 1 or not isinstance(m[0][0], str) or abs(c) != 1: continue
         name, rest = m[0][0], Dim({k: -c*v for k, v in dim.terms if k != m})
         if name in names_of(rest): continue
@@ -167,13 +169,13 @@ def _divides(facts: Facts, dim: Dim) -> Facts | None:
     "`C - H*(C//H) == 0`, H divides C, becomes `C = H*q`."
     for m, _ in dim.terms:
         for atom, _ in m:
-            if isinstance(atom, Floor) and dim in ((r := atom.num - atom.den*Dim({((atom, 1),): 1})), -r):
+            if isinstance(atom, Floor) and dim in ((r := atom.num - atom.den*named(atom)), -r):
                 match atom.num.terms:
                     case ((((str(name), 1),), 1),) if name not in names_of(atom.den):
                         q = f'({atom})'  # not an identifier, so it cannot be anybody's name
                         least = facts.least(name)
                         facts = bound(facts, q, None if least is None else min(least, 1))
-                        return _replace(facts, name, atom.den*Dim({((q, 1),): 1}))
+                        return _replace(facts, name, atom.den*named(q))
 
 def _as_rule(facts: Facts, dim: Dim) -> Facts:
     "Keep an equation as a rule that rewrites its weightiest term."
@@ -200,7 +202,7 @@ def _shifted(facts: Facts, dim: Dim) -> Dim | None:
     "`dim` over variables that start at 0; None if a name in it has no lower bound."
     least = {n: facts.least(n) for n in names_of(dim)}
     if None in least.values(): return None
-    return substitute(dim, {n: Dim(n) + b for n, b in least.items() if b})
+    return substitute(dim, {n: named(n) + b for n, b in least.items() if b})
 
 def _range(facts: Facts, dim: Dim) -> tuple[int | None, int | None]:
     "Bounds that can be read off the signs: (lower, upper)."

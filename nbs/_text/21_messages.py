@@ -70,19 +70,22 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
 
 # %%
 #| export
-def place_of(
-    frame: FrameType,           # a frame of the user's function
+def place_at(
+    code: CodeType, at: int,    # an instruction of a function
     index: int | None = None,   # the operand to underline; None: the whole expression
     method: bool = False,       # operand 0 stands before the dot
 ) -> Place:
-    "The piece of source that a frame is executing."
-    code = frame.f_code
-    line, end_line, column, end_column = list(code.co_positions())[frame.f_lasti//2]
-    if line is None: return Place(code.co_filename, frame.f_lineno, function=code.co_name)
+    "The piece of source that an instruction comes from."
+    line, end_line, column, end_column = list(code.co_positions())[at//2]
+    if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
     node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and _span(n) == (line, end_line, column, end_column)), None) if tree else None
     if node is not None and index is not None: line, end_line, column, end_column = _span(_operand(node, index, method))
-    return Place(code.co_filename, line, column, end_line, end_column, code.co_name)
+    return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
+
+def place_of(frame: FrameType, index: int | None = None, method: bool = False) -> Place:
+    "The piece of source that a frame is executing."
+    return place_at(frame.f_code, frame.f_lasti, index, method)
 
 def place_of_code(code: CodeType) -> Place:
     "Where a function is defined."

@@ -159,12 +159,20 @@ class SizeSpec:
     def __str__(self): return f'the size {self.size}'
 
 @dataclass(frozen=True)
+class MaybeSpec:
+    "A value or None: `Vec[n] | None`."
+    inner: Any
+    def __str__(self): return f'{self.inner} or None'
+
+def _maybe(inner: Any) -> MaybeSpec | None: return inner and MaybeSpec(inner)
+
+@dataclass(frozen=True)
 class DictSpec:
     "A dictionary with fixed keys, written as a dictionary of annotations or as a TypedDict."
     items: tuple[tuple[str, Any], ...]
     def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
 
-Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
 
 # %% [markdown]
 # `read_annotation` turns whatever stands after the colon into one of these; None means that it says nothing about shapes.
@@ -176,9 +184,11 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if isinstance(written, str):
         try: written = eval(written, scope)  # the user's own annotation, in the user's own module, as Python itself would
         except Exception as e: raise DimError(f'{written!r} cannot be read as an annotation: {e}') from None
-    if isinstance(written, ArraySpec | TupleSpec | DictSpec | SizeSpec) or written is None: return written
+    if isinstance(written, Spec) or written is None: return written
     if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
     if written is int and name: return SizeSpec(Dim(name))
+    if written in (int, float, bool): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2: return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
     if isinstance(written, dict): return DictSpec(tuple((k, read_annotation(v, scope)) for k, v in written.items()))
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))

@@ -103,7 +103,7 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
     place = place_of(frame, operand, op[1]) if frame else None
-    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and not c.text.startswith('(')))
+    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand)
     trace.refused = trace.refused or error

@@ -196,8 +196,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
 #| export
 def stored(result: Any, out: Any) -> Any:
     "Write a result into `out`, whose shape must not change."
-    if out is None or out == (None,): return result
     target = out[0] if isinstance(out, tuple) else out
+    if target is None: return result
     if type(target) is not Array: refuse('out= is not an array of this trace')
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):

@@ -109,6 +109,11 @@ class _Rewrite(ast.NodeTransformer):
         if node.exc: node.exc = self._at(node.exc, _hook('raised', node.exc))
         return node
 
+    def visit_Return(self, node):
+        self.generic_visit(node)
+        node.value = self._at(node.value or node, _hook('return', node.value or ast.Constant(None)))
+        return node
+
     def visit_Try(self, node):
         self.generic_visit(node)
         if node.handlers: node.body.insert(0, self._at(node.body[0], ast.Expr(_hook('refuse', ast.Constant('try/except'), ast.Constant('an exception that depends on numbers is not traced: test before instead')))))
@@ -165,7 +170,7 @@ def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
 def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     "The code of the copy."
     if (node := function_node(code)) is None or code.co_flags & 0x2a0: return None  # generators and coroutines
-    node = ast.parse(ast.unparse(node)).body[0] if False else _clone(node)
+    node = _clone(node)
     if isinstance(node, ast.Lambda): node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None), node)
     node.decorator_list, node.returns = [], None
     for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
@@ -257,6 +262,32 @@ def _raised(error: Any) -> BaseException:
     error = error() if isinstance(error, type) else error
     if isinstance(error, BaseException): current().state['raised'] = error
     return error
+
+def _returned(value: Any) -> Any:
+    "Remember where the result came from, and what was computed for nothing."
+    state, frame = current().state, sys._getframe(1)
+    state['returned'] = frame.f_code, frame.f_lasti
+    if frame.f_code is state.get('root'): _nothing_in_vain(frame)
+    return value
+
+# %% [markdown]
+# An array that is computed and never used is a mistake more often than not: `att @ k` where `att @ v` was meant leaves `v`
+# without a use. A name that begins with `_` says that it is meant.
+
+# %%
+#| export
+@lru_cache(512)
+def unused_names(code: types.CodeType) -> frozenset[str]:
+    "The names that a function sets or takes, and never reads."
+    if (node := function_node(code)) is None: return frozenset()
+    read = _loads(node) | {n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    own = _stores(node) | {a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
+    return frozenset(n for n in own - read if not n.startswith('_'))
+
+def _nothing_in_vain(frame: types.FrameType) -> None:
+    for name in sorted(current().state.get('unused', ())):
+        if type(frame.f_locals.get(name)) is Array:
+            refuse(f'{name} is never used', f'a use of {name}', 'none', f'was another name written in its place? If it is meant, call it _{name}')
 
 # %% [markdown]
 # ## Python's own functions
@@ -372,7 +403,7 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
 def _refused(what: str, hint: str) -> None: refuse(what, hint=hint)
 
 HOOKS = {'__bendml__': True, '__bendml_call__': call, '__bendml_loop__': loop, '__bendml_while__': while_loop, '__bendml_list__': Growing,
-         '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_raised__': _raised, '__bendml_refuse__': _refused}
+         '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused}
 
 # %%
 from bendml.shape.symbols import Trace, axis, tracing

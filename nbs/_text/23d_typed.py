@@ -1,0 +1,435 @@
+# %%
+#| default_exp shape.typing
+
+# %% [markdown]
+# # `@typed`
+# > Checked once, at definition; at each call only whether the arguments are what the signature says.
+
+# %%
+#| hide
+#| export
+import functools, inspect, sys, types
+from typing import Any, Callable
+
+import numpy as np
+
+from bendml.shape.dims import Dim, evaluate, named, names_of, substitute
+from bendml.shape.facts import Claim, claim, parse_claim
+from bendml.shape.messages import ShapeError, place_of, place_of_code
+from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, read_signature, spelled
+from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, current, holds, refuse
+from bendml.shape.elementwise import lift, same
+from bendml.shape.paths import _ROLES, Report, arrays_of, check, fits, is_number, make, start_facts
+
+# %% [markdown]
+# ## Weights that know how they are stored
+#
+# A loader that knows how a file stores its matrices says so with `stored(w, 'out×in')`. A function whose parameter is
+# `InOut[Mat[C, C]]` then refuses it, though the shape fits.
+
+# %%
+#| export
+class Weight(np.ndarray):
+    "An array that remembers whether it is stored in×out or out×in."
+    layout: str | None = None
+    def __array_finalize__(self, _): self.layout = None
+    def transpose(self, *axes):
+        flipped = super().transpose(*axes)
+        if self.ndim == 2 and flipped.strides == self.strides[::-1]: flipped.layout = {'in×out': 'out×in', 'out×in': 'in×out'}.get(self.layout)
+        return flipped
+    T = property(lambda self: self.transpose())
+
+def stored(
+    w: np.ndarray,   # r×c
+    layout: str,     # 'in×out' or 'out×in'
+) -> np.ndarray:
+    "The same array, tagged with how a layer's weights are stored in it."
+    if layout not in _ROLES: raise ShapeError('a layout is one of two', ' or '.join(_ROLES), layout)
+    tagged = np.asarray(w).view(Weight)
+    tagged.layout = layout
+    return tagged
+
+# %%
+w = stored(np.zeros((3, 3)), 'out×in')
+w.layout, w.T.layout, (w + 1).layout
+
+# %% [markdown]
+# ## Numbers for names
+#
+# At a call, each name gets its number from the first axis that is just that name; products are then computed, or, where one
+# factor is not known yet, divided.
+
+# %%
+#| export
+class Binding:
+    "The sizes of one call: what each name is, and where it was seen."
+    def __init__(self, lower: dict[str, int | None]): self.sizes, self.seen, self.later, self.lower = {}, {}, [], lower
+
+    def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
+        unknown = names_of(size) - self.sizes.keys()
+        if not unknown:
+            if evaluate(size, self.sizes) != value: error(f'{size} is {evaluate(size, self.sizes)}{self._from(size)}, and here it is {value}')
+        elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
+        else: self.later.append((size, value, where, error))
+
+    def _set(self, name: str, value: int, where: str, error: Callable) -> None:
+        least = self.lower.get(name, 1)
+        if least is not None and value < least: error(f'{name} is {value}, and sizes are at least {least}', f'where=["{name} >= {value}"] would allow it' if value >= 0 else '')
+        self.sizes[name], self.seen[name] = value, where
+
+    def _from(self, size: Dim) -> str:
+        found = [f'{n} from {self.seen[n]}' for n in sorted(names_of(size))]
+        return f' ({", ".join(found)})' if found else ''
+
+    def finish(self) -> None:
+        "Solve what is left: products with one unknown factor."
+        texts: dict[Dim, int] = {}
+        for size, value, where, error in sorted(self.later, key=lambda t: len(names_of(t[0]))):
+            unknown = names_of(size) - self.sizes.keys()
+            if len(unknown) == 1: self._solve(size, value, where, error, *unknown)
+            elif not unknown: self.axis(size, value, where, error)
+            elif texts.setdefault(size, value) != value: error(f'{size} is {texts[size]}, and here it is {value}')
+
+    def _solve(self, size: Dim, value: int, where: str, error: Callable, name: str) -> None:
+        at = lambda n: evaluate(size, self.sizes | {name: n})
+        try: slope = at(2) - at(1)
+        except ZeroDivisionError: slope = 0
+        root = (value - at(1))//slope + 1 if slope else 1
+        if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}')
+        self._set(name, root, where, error)
+
+# %% [markdown]
+# ## The careful check
+#
+# It finds the fault and words it. It runs when the quick check below says no.
+
+# %%
+#| export
+class Shapes:
+    "What `@typed` knows of a function: its signature, conditions and the reports of its checks."
+    def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...]):
+        self.f, self.signature, self.where, self.keep = f, signature, where, keep
+        self.lower = dict(start_facts(where).lower)
+        self.claims = [c for text in where for c in parse_claim(text)]
+        self.statics = {n: signature.python.parameters[n].default for n, s in signature.params if s is None and not self._free(n)}
+        self.reports: list[tuple[dict, Report]] = []
+
+    def _free(self, name: str) -> bool:
+        p = self.signature.python.parameters[name]
+        return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+
+    def report(self, statics: dict[str, Any] | None = None) -> Report:
+        "The report for these settings (the defaults if none are given); checks them if they are new."
+        wanted = self.statics if statics is None else statics
+        for known, report in self.reports:
+            if all(_equal(known[n], wanted[n]) for n in known): return report
+        self.reports.append((wanted, check(self.f, self.signature, self.where, self.keep, wanted)))
+        return self.reports[-1][1]
+
+    def at_call(self, arguments: dict[str, Any]) -> None:
+        "Refuse arguments that are not what the signature says."
+        self.report({n: arguments[n] for n in self.statics})
+        binding = Binding(self.lower)
+        for name, spec in self.signature.params: _bind(spec, arguments[name], name, binding, self._error(name))
+        binding.finish()
+        for c in self.claims:
+            if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes): self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
+
+    def _error(self, name: str | None):
+        def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
+            frame = sys._getframe(1)
+            while frame and frame.f_globals.get('__name__', '').startswith('bendml.shape') or frame and frame.f_code.co_filename.startswith('<bendml'): frame = frame.f_back
+            index = list(self.signature.python.parameters).index(name) if name else None
+            what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
+            raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index) if frame else None)
+        return error
+
+def _equal(a: Any, b: Any) -> bool:
+    try: return a is b or type(a) is type(b) and bool(a == b)
+    except Exception: return False
+
+def _true(c: Claim, sizes: dict[str, int]) -> bool:
+    value = evaluate(c.dim, sizes)
+    return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
+
+# %%
+#| export
+_KINDS = {'int': 'iu', 'bool': 'b', 'float': 'f'}
+
+def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -> None:
+    "Bind the sizes of one argument."
+    match spec:
+        case None: return
+        case MaybeSpec(inner): return None if value is None else _bind(inner, value, name, binding, error)
+        case SizeSpec(size):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool): error('a size is a whole number', expected=spec, observed=repr(value))
+            binding.axis(size, int(value), name, error)
+        case ArraySpec(): _bind_array(spec, value, name, binding, error)
+        case TupleSpec(items, names, cls):
+            if not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items): error('not what is expected', expected=spec, observed=type(value).__name__)
+            for i, s in enumerate(items): _bind(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]', binding, error)
+        case DictSpec(items):
+            for k, s in items:
+                if not isinstance(value, dict) or k not in value: error(f'no key {k!r}', expected=s, observed='nothing')
+                _bind(s, value[k], f'{name}[{k!r}]', binding, error)
+        case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
+
+# %%
+#| export
+def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
+    if not isinstance(value, np.ndarray | np.generic) and (spec.sizes or not isinstance(value, int | float | complex)):
+        error(f'{name} is a {type(value).__name__}', 'convert it with np.asarray' if isinstance(value, list | tuple) else '', spec, type(value).__name__)
+    shape = np.shape(value)
+    seen = lambda: spelled(shape)
+    known = lambda: spelled(substitute(s, binding.sizes) for s in spec.sizes)
+    if len(shape) != len(spec.sizes): error(f'{name} has {len(shape)} axes, not {len(spec.sizes)}', '', known(), seen())
+    hint = f'{name} is the other way round: pass {name}.T' if len(shape) == 2 and shape[0] != shape[1] and _would_fit(spec, shape[::-1], binding) else ''
+    if spec.dtype and getattr(value, 'dtype', np.dtype(type(value))).kind not in _KINDS.get(spec.dtype, np.dtype(spec.dtype).kind if spec.dtype not in _KINDS else ''):
+        error(f'{name} holds {value.dtype}', 'convert it with .astype', spec, spelled(shape, str(value.dtype)))
+    if spec.layout in _ROLES and getattr(value, 'layout', None) not in (None, spec.layout):
+        error(f'{name} is stored {value.layout}', f'pass {name}.T', f'{known()}, {spec.layout}', f'{seen()}, {value.layout}')
+    for s, n in zip(spec.sizes, shape): binding.axis(s, n, name, lambda reason, more='': error(reason, hint or more, known(), seen()))
+
+def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> bool:
+    return all(names_of(s) - binding.sizes.keys() or evaluate(s, binding.sizes) == n for s, n in zip(spec.sizes, shape))
+
+# %% [markdown]
+# ## The quick check
+#
+# One straight-line function a signature, generated from it: it takes the parameters under their own names, so keywords and
+# defaults cost nothing, compares, and calls the function. For
+#
+#     def layer(x: Mat[B, D], w: Mat[D, "4*D"], b: Vec["4*D"])
+#
+# it is, in essence,
+#
+#     def layer(x, w, b):
+#         (B, D), (a1, a2), (a3,) = x.shape, w.shape, b.shape
+#         if not (B and D and a1 == D and a2 == 4*D and a3 == 4*D): careful(...)
+#         return raw(x, w, b)
+
+# %%
+#| export
+def _quick(shapes: Shapes) -> Callable:
+    "The function that stands in for the user's."
+    python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call}
+    pending = []
+    for name, spec in shapes.signature.params:
+        if isinstance(spec, SizeSpec): pending.append((spec.size, name)); tests.append(f'type({name}) is int')
+        for path, s in arrays_of(spec, name):
+            own = [f'_{len(names) + i}' for i in range(len(s.sizes))]
+            names += own
+            unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
+            pending += zip(s.sizes, own)
+            if s.dtype: tests.append(f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}')
+            if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
+    exact = _comparisons(pending, known, tests, shapes)
+    for n, default in shapes.statics.items():
+        space[f'__d_{n}'] = default
+        tests.append(f'{n} is __d_{n}')
+    simple = exact and not any(isinstance(s, MaybeSpec) for _, s in shapes.signature.params)
+    code = _source(python, unpack, tests, simple, space)
+    exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
+    return space['__typed']
+
+# %%
+#| export
+def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> bool:
+    "Tests that compare every axis; False where a product must be solved, which only the careful check does."
+    for size, own in sorted(pending, key=lambda t: str(t[0]) not in names_of(t[0])):  # names that stand alone come first
+        bare = len(names_of(size)) == 1 and str(size) in names_of(size)
+        if bare and str(size) not in known:
+            known[str(size)] = own
+            least = shapes.lower.get(str(size), 1)
+            if least is not None and (least > 0 or not own.startswith('_')): tests.append(own if least == 1 and own.startswith('_') else f'{own} >= {least}')
+        elif names_of(size) <= known.keys(): tests.append(f'{own} == {_code(size, known)}')
+        else: return False
+    for c in shapes.claims:
+        if not names_of(c.dim) <= known.keys(): return False
+        tests.append(f'{_code(c.dim, known)} {c.kind} 0')
+    return True
+
+def _code(size: Dim, known: dict[str, str]) -> str:
+    "A size as an expression over the generated function's variables."
+    return '(' + str(substitute(size, {n: named(v) for n, v in known.items()})) + ')'
+
+# %%
+#| export
+def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
+    "The text of the generated function."
+    params, passed, star = [], [], False
+    for p in python.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not star: params.append('*'); star = True
+        mark = {p.VAR_POSITIONAL: '*', p.VAR_KEYWORD: '**'}.get(p.kind, '')
+        star |= mark == '*'
+        if p.default is not p.empty: space[f'__p_{p.name}'] = p.default
+        params.append(f'{mark}{p.name}' + (f'=__p_{p.name}' if p.default is not p.empty else ''))
+        if p.kind is p.POSITIONAL_ONLY and not any(q.kind is p.POSITIONAL_ONLY for q in list(python.parameters.values())[list(python.parameters).index(p.name) + 1:]): params.append('/')
+        passed.append(f'{mark}{p.name}' if mark or p.kind is not p.KEYWORD_ONLY else f'{p.name}={p.name}')
+    args = 'dict(' + ', '.join(f'{n}={n}' for n in python.parameters) + ')'
+    lines = [f'def __typed({", ".join(params)}):']
+    if simple:
+        lines += ['    try:', f'        {", ".join(a for a, _ in unpack) or "_"} = {", ".join(b for _, b in unpack) or "()"}',
+                  f'        __ok = {" and ".join(tests) or "True"}', '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
+                  f'    if not __ok: __careful({args})']
+    else: lines.append(f'    __careful({args})')
+    return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
+
+# %% [markdown]
+# ## Calls of one typed function by another
+#
+# Inside a trace a typed function is not entered: its signature says what it needs and what it gives. Its conditions must be
+# met by what the caller knows.
+
+# %%
+#| export
+def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
+    "The result of a call in a trace."
+    before, state = current().state.get('op'), current().state
+    state['op'] = (shapes.f.__name__, False)
+    try: bound = shapes.signature.python.bind(*args, **kwargs)
+    except TypeError as e: refuse(str(e))
+    bound.apply_defaults()
+    report = shapes.report({n: bound.arguments[n] for n in shapes.statics})
+    names = _Names()
+    for name, spec in shapes.signature.params: names.learn(spec, bound.arguments[name])
+    for i, (name, spec) in enumerate(shapes.signature.params): _argument_fits(spec, bound.arguments[name], name, names, i)
+    for n, size in names.sizes.items():
+        least = shapes.lower.get(n, 1)
+        if least is not None and not (verdict := holds(claim(size, '>=', least))).holds: refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, verdict=verdict)
+    for c in [*shapes.claims, *report.requires]:
+        if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds: refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
+    state['op'] = before or ('', False)
+    return _identified(make(shapes.signature.result, names.put), shapes.signature.result, names) if shapes.signature.result is not None else refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
+
+Shapes.by_signature = by_signature
+
+def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', i: int) -> None:
+    if spec is None: return
+    try: fits(spec, value, f'argument {name}', names.put)
+    except ShapeError as e:
+        from bendml.shape.symbols import user_frame
+        if (frame := user_frame()): e.place = place_of(frame, i)
+        raise
+
+# %%
+#| export
+class _Names:
+    "What the names of a called function are in the caller's sizes."
+    def __init__(self): self.sizes, self.ids = {}, {}
+    def put(self, size: Dim) -> Dim: return substitute(size, self.sizes)
+    def shown(self, size: Dim) -> str: return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
+
+    def learn(self, spec: Any, value: Any) -> None:
+        "Read names off the arguments: first those that stand alone, then one unknown factor of a product."
+        found = [(s, a) for path, sub in arrays_of(spec, '') for s, a in zip(sub.sizes, _at(spec, value, path))]
+        if isinstance(spec, SizeSpec) and (dim := as_dim(value)) is not None: found.append((spec.size, Axis(dim)))
+        for s, a in found:
+            if str(s) in names_of(s) and str(s) not in self.sizes: self.sizes[str(s)] = a.size; self.ids[str(s)] = a.id
+        for s, a in found:
+            unknown = names_of(s) - self.sizes.keys()
+            if len(unknown) == 1: self._factor(s, a, *unknown)
+            elif unknown: self._whole(s, a)
+
+    def _factor(self, s: Dim, a: Axis, name: str) -> None:
+        slope = self.put(substitute(s, {name: 2}) - substitute(s, {name: 1}))
+        rest = self.put(substitute(s, {name: 0}))
+        if slope != 0 and holds(claim(slope, '>=', 1)).holds: self.sizes[name] = (a.size - rest)//slope
+
+    def _whole(self, s: Dim, a: Axis) -> None:
+        "A product of several unknown factors: if the caller's axis was merged from as many parts, those are they."
+        factors = [n for m, c in s.terms for n, p in m] if len(s.terms) == 1 and s.terms[0][1] == 1 else []
+        own = [p for p in a.parts] or [named(n) for m, _ in a.size.terms for n, _ in m if len(a.size.terms) == 1]
+        if len(factors) == len(own) > 0: self.sizes |= {n: p for n, p in zip(factors, own) if n not in self.sizes}
+
+# %%
+#| export
+def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
+    "The axes of the array that a path leads to; nothing if it is not there."
+    try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
+    except Exception: return ()
+    return lift(found).axes if type(found) is Array or isinstance(found, np.ndarray) else ()
+
+def _identified(value: Any, spec: Any, names: _Names) -> Any:
+    "An axis of the result that has a parameter's name is that parameter's axis."
+    if type(value) is not Array or not isinstance(spec, ArraySpec): return value
+    from dataclasses import replace
+    axes = [replace(a, id=names.ids[str(s)]) if str(s) in names.ids and [str(t) for t in spec.sizes].count(str(s)) == 1 else a for a, s in zip(value.axes, spec.sizes)]
+    return Array(axes, value.dtype)
+
+# %% [markdown]
+# ## The decorator
+
+# %%
+#| export
+def typed(
+    f: Callable | None = None,
+    *,
+    where: list[str] | tuple[str, ...] | str = (),   # conditions on sizes: "C % H == 0", "T <= 1024", "P >= 0"
+    keep: str = '',                                  # sizes that nothing may reduce over: "B T"
+    shapes: dict[str, Any] | None = None,            # annotations from outside, by parameter; "return" for the result
+) -> Callable:
+    "Check a function's shapes for all sizes, now; at a call, check only that the arguments are what it says."
+    where = (where,) if isinstance(where, str) else tuple(where)
+    if f is None: return lambda f: _typed(f, where, keep, shapes)
+    return _typed(f, where, keep, shapes)
+
+def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None) -> Callable:
+    if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
+    first = next(iter(inspect.signature(f).parameters), None)
+    if first == 'self' and 'self' not in f.__annotations__ and 'self' not in (extra or {}): return _Method(f, where, keep, extra)
+    made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()))
+    _names_are_known(made)
+    made.report()
+    quick = functools.wraps(f)(_quick(made))
+    quick.__shapes__ = made
+    return quick
+
+# %%
+#| export
+def _names_are_known(shapes: Shapes) -> None:
+    "Refuse a name in the result or a condition that no parameter has."
+    given = {n for name, spec in shapes.signature.params for n in _names(spec, name)}
+    wanted = {n: 'the result' for n in _names(shapes.signature.result, 'result')}
+    wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
+    for n, what in wanted.items():
+        if n not in given: raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int', place=place_of_code(shapes.f.__code__))
+
+def _names(spec: Any, name: str) -> set[str]:
+    own = names_of(spec.size) if isinstance(spec, SizeSpec) else set()
+    return own.union(*(names_of(s) for _, a in arrays_of(spec, name) for s in a.sizes))
+
+class _Method:
+    "A method, checked when its class is complete: the class's annotated fields are what `self` has."
+    def __init__(self, f: Callable, where: tuple[str, ...], keep: str, extra: dict | None): self.f, self.rest = f, (where, keep, extra)
+    def __set_name__(self, owner: type, name: str) -> None:
+        where, keep, extra = self.rest
+        fields = {n: a for c in owner.__mro__[::-1] for n, a in c.__dict__.get('__annotations__', {}).items()}
+        from bendml.shape.annotations import _scope, read_annotation
+        read = {n: read_annotation(a, _scope(self.f), n) for n, a in fields.items()}
+        read = {n: s for n, s in read.items() if s is not None}
+        setattr(owner, name, _typed(self.f, where, keep, {**(extra or {}), 'self': TupleSpec(tuple(read.values()), tuple(read), owner)}))
+
+# %%
+from bendml.shape.annotations import Mat, Vec, L
+B, D = Dim('B'), Dim('D')
+
+@typed
+def layer(x: Mat[B, D], w: Mat[D, '4*D'], b: Vec['4*D']) -> Mat[B, '4*D']:
+    return np.maximum(x @ w + b, 0)
+
+layer.__shapes__.report()
+
+# %%
+layer(np.ones((2, 3)), np.ones((3, 12)), np.zeros(12)).shape
+
+# %%
+try: layer(np.ones((2, 3)), np.ones((12, 3)), np.zeros(12))
+except ShapeError as e: print(e)
+
+# %% [markdown]
+# ## What this does not show
+#
+# The result of a call is not looked at: it was decided at definition, for every size. What a function does with arguments
+# that are not arrays is decided for the values that it was called with, once for each.
