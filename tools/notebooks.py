@@ -3,11 +3,12 @@
     python tools/notebooks.py sync
     python tools/notebooks.py outputs [NAME...]
 """
-import json, os, subprocess, sys
+import json, os, shutil, subprocess, sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+SYNCED = ROOT/'nbs/_text/.synced'
 TEXT = {'extension': '.py', 'format_name': 'percent', 'notebook_metadata_filter': '-all', 'cell_metadata_filter': '-all'}
 
 
@@ -23,29 +24,32 @@ def as_text(notebook: str) -> str:
     return jupytext.writes(jupytext.reads(notebook, fmt='ipynb'), TEXT)
 
 
-def committed(path: Path) -> str | None:
-    "The file as the last commit has it; None if it is not there."
-    run = subprocess.run(['git', 'show', f'HEAD:{path.relative_to(ROOT)}'], cwd=ROOT, capture_output=True, text=True)
-    return run.stdout if run.returncode == 0 else None
-
-
 def agree(nb: Path, text: Path) -> bool:
     return nb.exists() and text.exists() and as_text(nb.read_text()) == text.read_text()
 
 
+def last_agreed(name: str) -> str | None:
+    "The text on which both sides last agreed: at the last sync, else at the last commit."
+    if (kept := SYNCED/f'{name}.py').exists(): return kept.read_text()
+    run = subprocess.run(['git', 'show', f'HEAD:nbs/_text/{name}.py'], cwd=ROOT, capture_output=True, text=True)
+    return run.stdout if run.returncode == 0 else None
+
+
 def sync() -> None:
-    "Carry edits across each pair; where both sides were edited since the last commit, stop."
+    "Carry edits across each pair; where both sides were edited since they last agreed, stop."
+    SYNCED.mkdir(parents=True, exist_ok=True)
     for nb, text in pairs():
-        if agree(nb, text): continue
-        old_nb, old_text = committed(nb), committed(text)
-        nb_edited = nb.exists() and (old_nb is None or as_text(nb.read_text()) != as_text(old_nb))
-        text_edited = text.exists() and text.read_text() != old_text
-        if nb_edited and text_edited and old_text is not None:
-            sys.exit(f'{nb.name}: both the notebook and nbs/_text/{text.name} were edited since the last commit. '
-                     'Merge them by hand: make one of the two say what you want, and put the other back with git checkout.')
-        if text_edited or not nb_edited: to_notebook(nb, text)
-        else: text.write_text(as_text(nb.read_text()))
-        print('synced', nb.stem)
+        if not agree(nb, text):
+            agreed = last_agreed(nb.stem)
+            nb_edited = nb.exists() and as_text(nb.read_text()) != agreed
+            text_edited = text.exists() and text.read_text() != agreed
+            if nb_edited and text_edited and agreed is not None:
+                sys.exit(f'{nb.name}: both the notebook and nbs/_text/{text.name} were edited since they last agreed. '
+                         'Merge them by hand: put into one what you want to keep of the other, and `git checkout` the other.')
+            if text_edited or not nb_edited: to_notebook(nb, text)
+            text.write_text(as_text(nb.read_text()))
+            print('synced', nb.stem)
+        shutil.copy(text, SYNCED/text.name)
 
 
 def to_notebook(nb: Path, text: Path) -> None:

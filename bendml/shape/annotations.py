@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['Spec', 'read_size', 'ArraySpec', 'spelled', 'Vec', 'Mat', 'Arr', 'L', 'Int', 'Bool', 'Float', 'F32', 'F64', 'InOut',
-           'OutIn', 'Grad', 'TupleSpec', 'SizeSpec', 'DictSpec', 'read_annotation', 'Signature', 'read_signature']
+           'OutIn', 'Grad', 'TupleSpec', 'SizeSpec', 'MaybeSpec', 'DictSpec', 'read_annotation', 'Signature',
+           'read_signature']
 
-# %% ../../nbs/21b_annotations.ipynb #d5dc70fa
+# %% ../../nbs/21b_annotations.ipynb #479b89a1
 import dataclasses, inspect, typing
 from dataclasses import dataclass, replace
 from typing import Any, Callable
@@ -16,7 +17,7 @@ import numpy as np
 from .dims import Dim, DimError, names_of, parse_dim
 from .messages import ShapeError, place_of_code
 
-# %% ../../nbs/21b_annotations.ipynb #fc2c548d
+# %% ../../nbs/21b_annotations.ipynb #858ae0c7
 def read_size(written: Any) -> tuple[Dim, tuple[Dim, ...]]:
     "A size as it may be written in an annotation, and its factors in order."
     match written:
@@ -34,7 +35,7 @@ def _factors(text: str) -> tuple[Dim, ...]:
     parts = text.split('*')
     return tuple(map(parse_dim, parts)) if len(parts) > 1 and all(p.strip().isidentifier() for p in parts) else ()
 
-# %% ../../nbs/21b_annotations.ipynb #c14def81
+# %% ../../nbs/21b_annotations.ipynb #36e2f811
 @dataclass(frozen=True)
 class ArraySpec:
     "What an annotation says about an array."
@@ -48,7 +49,7 @@ class ArraySpec:
     def __or__(self, other): return typing.Union[self, other]
     def __ror__(self, other): return typing.Union[other, self]
 
-# %% ../../nbs/21b_annotations.ipynb #e8ddbc0f
+# %% ../../nbs/21b_annotations.ipynb #ac648f44
 def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
     "How a shape is shown: `Vec<n>`, `Mat<3, 5>`, `Arr<B, T, C>`."
     sizes = tuple(sizes)
@@ -56,7 +57,7 @@ def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
     name = {1: 'Vec', 2: 'Mat'}.get(len(sizes), 'Arr')
     return f'{name}<{", ".join(map(str, sizes))}>' + (f' of {dtype}' if dtype else '')
 
-# %% ../../nbs/21b_annotations.ipynb #cab97b6e
+# %% ../../nbs/21b_annotations.ipynb #5719f6fd
 def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
     if rank is not None and len(sizes) != rank: raise DimError(f'{"Vec" if rank == 1 else "Mat"} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}')
@@ -79,7 +80,7 @@ class L:
     "A size that is a number, or text: `L[784]`, `L[\"4*D\"]`. To a type checker it is `typing.Literal`."
     def __class_getitem__(cls, size) -> Dim | str: return size if isinstance(size, str) else read_size(size)[0]
 
-# %% ../../nbs/21b_annotations.ipynb #182d2b26
+# %% ../../nbs/21b_annotations.ipynb #ae3050a8
 class _Wrapper:
     "`Int[Vec[n]]`: the same array, and what its numbers are or how it is stored."
     changes: dict = {}
@@ -93,12 +94,12 @@ class Float(_Wrapper): "Floating point of any width."; changes = {'dtype': 'floa
 class F32(_Wrapper): "float32."; changes = {'dtype': 'float32'}
 class F64(_Wrapper): "float64."; changes = {'dtype': 'float64'}
 
-# %% ../../nbs/21b_annotations.ipynb #bf1dfaf5
+# %% ../../nbs/21b_annotations.ipynb #c1f37276
 class InOut(_Wrapper): "A weight stored in×out, used as `x @ w`."; changes = {'layout': 'in×out'}
 class OutIn(_Wrapper): "A weight stored out×in, used as `x @ w.T`."; changes = {'layout': 'out×in'}
 class Grad(_Wrapper): "A gradient that flows back: it meets a weight's out axis, not its in axis."; changes = {'layout': 'grad'}
 
-# %% ../../nbs/21b_annotations.ipynb #fa7a1eda
+# %% ../../nbs/21b_annotations.ipynb #558fc042
 @dataclass(frozen=True)
 class TupleSpec:
     "Several values: a tuple, or the fields of a NamedTuple or dataclass."
@@ -116,22 +117,32 @@ class SizeSpec:
     def __str__(self): return f'the size {self.size}'
 
 @dataclass(frozen=True)
+class MaybeSpec:
+    "A value or None: `Vec[n] | None`."
+    inner: Any
+    def __str__(self): return f'{self.inner} or None'
+
+def _maybe(inner: Any) -> MaybeSpec | None: return inner and MaybeSpec(inner)
+
+@dataclass(frozen=True)
 class DictSpec:
     "A dictionary with fixed keys, written as a dictionary of annotations or as a TypedDict."
     items: tuple[tuple[str, Any], ...]
     def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
 
-Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
 
-# %% ../../nbs/21b_annotations.ipynb #0d61c88c
+# %% ../../nbs/21b_annotations.ipynb #9488be07
 def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec | list | None:
     "Read an annotation; `scope` resolves text, `name` is the parameter's."
     if isinstance(written, str):
         try: written = eval(written, scope)  # the user's own annotation, in the user's own module, as Python itself would
         except Exception as e: raise DimError(f'{written!r} cannot be read as an annotation: {e}') from None
-    if isinstance(written, ArraySpec | TupleSpec | DictSpec | SizeSpec) or written is None: return written
+    if isinstance(written, Spec) or written is None: return written
     if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
     if written is int and name: return SizeSpec(Dim(name))
+    if written in (int, float, bool): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2: return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
     if isinstance(written, dict): return DictSpec(tuple((k, read_annotation(v, scope)) for k, v in written.items()))
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
@@ -139,7 +150,7 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
     return _record(written)
 
-# %% ../../nbs/21b_annotations.ipynb #a2cd795c
+# %% ../../nbs/21b_annotations.ipynb #60017540
 def _record(cls: Any) -> TupleSpec | DictSpec | None:
     "A NamedTuple, dataclass or TypedDict with annotated fields."
     if not isinstance(cls, type) or not getattr(cls, '__annotations__', None): return None
@@ -151,7 +162,7 @@ def _record(cls: Any) -> TupleSpec | DictSpec | None:
     if not all(fields.values()): return None
     return TupleSpec(tuple(fields.values()), tuple(fields), cls)
 
-# %% ../../nbs/21b_annotations.ipynb #ef839f15
+# %% ../../nbs/21b_annotations.ipynb #fe6e4383
 def _jaxtyping(written: Any) -> ArraySpec:
     sizes, dtypes = [], tuple(written.dtypes) if isinstance(written.dtypes, list | tuple) else ()
     for token in written.dim_str.split():
@@ -164,7 +175,7 @@ def _jaxtyping(written: Any) -> ArraySpec:
     dtype = dtypes[0] if len(dtypes) == 1 else kinds[0] if kinds else ''
     return ArraySpec(tuple(s for s, _ in sizes), tuple(f for _, f in sizes), dtype)
 
-# %% ../../nbs/21b_annotations.ipynb #be0ed052
+# %% ../../nbs/21b_annotations.ipynb #1313ac6f
 @dataclass(frozen=True)
 class Signature:
     "A function's parameters and result, as far as they speak of shapes."
@@ -180,7 +191,7 @@ def _scope(f: Callable) -> dict[str, Any]:
         except ValueError: pass
     return {**f.__globals__, **cells}
 
-# %% ../../nbs/21b_annotations.ipynb #92f240fd
+# %% ../../nbs/21b_annotations.ipynb #36da703d
 def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signature:
     "Read a function's annotations; `extra` adds or replaces some (`return` for the result)."
     python, scope = inspect.signature(f), _scope(f)

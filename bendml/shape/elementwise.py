@@ -6,7 +6,7 @@
 __all__ = ['METHODS', 'lift', 'same', 'with_new_ids', 'broadcast', 'dtypes', 'elementwise', 'stored', 'ufunc', 'where', 'clip',
            'isclose', 'allclose', 'astype', 'copy']
 
-# %% ../../nbs/22b_elementwise.ipynb #13ef6f39
+# %% ../../nbs/22b_elementwise.ipynb #b827b1d2
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from .dims import Dim
 from .facts import Verdict, claim
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, current, holds, number, perform, refuse, rule
 
-# %% ../../nbs/22b_elementwise.ipynb #5a550ea5
+# %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
     "A value as a symbolic array."
     if type(value) is Array: return value
@@ -31,7 +31,7 @@ def lift(value: Any, operand: int | None = None) -> Array:
     if hasattr(value, '__array__') and not callable(getattr(value, 'shape', None)): return lift(np.asarray(value))
     refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, operand=operand)
 
-# %% ../../nbs/22b_elementwise.ipynb #3fcffa2d
+# %% ../../nbs/22b_elementwise.ipynb #47295b6b
 def same(a: Dim, b: Dim) -> Verdict:
     "Are two sizes equal, at every size?"
     return Verdict(True) if a == b else holds(claim(a, '==', b))
@@ -39,7 +39,7 @@ def same(a: Dim, b: Dim) -> Verdict:
 def with_new_ids(x: Array) -> Array:
     return Array((axis(a.size, one=a.one, parts=a.parts) for a in x.axes), x.dtype)
 
-# %% ../../nbs/22b_elementwise.ipynb #c39d453b
+# %% ../../nbs/22b_elementwise.ipynb #d3a603b3
 def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis, ...]:
     "The axes of `a + b`; `first` and `second` are the operands' numbers, for messages."
     n = max(a.ndim, b.ndim)
@@ -54,7 +54,7 @@ def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis
 
 def _at(x: Array, i: int) -> Axis | None: return x.axes[i] if -i <= x.ndim else None
 
-# %% ../../nbs/22b_elementwise.ipynb #0dffb34c
+# %% ../../nbs/22b_elementwise.ipynb #e7963b9e
 def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, int], i: int) -> Axis:
     "One axis of the result."
     if x is None or y is None: return x or y
@@ -74,7 +74,7 @@ def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
            _fit(wanted, seen), verdict, blame)
 
-# %% ../../nbs/22b_elementwise.ipynb #930226e6
+# %% ../../nbs/22b_elementwise.ipynb #94e4285d
 def _fit(wanted: Array, seen: Array) -> str:
     "What would make `seen` fit `wanted`."
     if seen.lost and seen.ndim == wanted.ndim - 1:
@@ -90,7 +90,7 @@ def _fit(wanted: Array, seen: Array) -> str:
 def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
     return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted.axes))
 
-# %% ../../nbs/22b_elementwise.ipynb #0934562a
+# %% ../../nbs/22b_elementwise.ipynb #e9cd9d56
 def _mutual(pairs: list, a: Array, b: Array, second: int) -> None:
     "Rule 1's exception: (B, 1) with (1, B), both declared so."
     grown = {side: [pair[1 - side].size for pair in pairs if pair[side].size == 1 and pair[side].one == 'declared' and pair[1 - side].size != 1]
@@ -107,7 +107,7 @@ def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     from bendml.shape.dims import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
-# %% ../../nbs/22b_elementwise.ipynb #d3caace8
+# %% ../../nbs/22b_elementwise.ipynb #c04d674c
 def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
     for i in range(-small.ndim, 0):
@@ -126,7 +126,7 @@ def _from_another_place(big: Array, small: Array, operand: int) -> None:
             refuse(f'its axis {i} is axis {k} of the other operand, where it is paired with axis {i}', spelled(big.sizes), spelled(small.sizes),
                    'write keepdims=True in the reduction' if small.lost else f'write [{", ".join([":"] + ["None"]*(-k - 1))}] to put it in its place', operand=operand)
 
-# %% ../../nbs/22b_elementwise.ipynb #e134131a
+# %% ../../nbs/22b_elementwise.ipynb #4f26510d
 @lru_cache(4096)
 def _answer(f: Any, kinds: tuple, kwargs: tuple = ()) -> tuple[np.dtype, ...]:
     "The dtypes that a function returns for operands of these dtypes (or Python types)."
@@ -144,7 +144,7 @@ def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
     except TypeError as e:
         refuse(str(e).split(', and')[0].split(" for the input types")[0], hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
 
-# %% ../../nbs/22b_elementwise.ipynb #182e070c
+# %% ../../nbs/22b_elementwise.ipynb #b0e8f7c7
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
@@ -156,11 +156,11 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     results = tuple(Array(axes, kind, lost) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
 
-# %% ../../nbs/22b_elementwise.ipynb #6bb63a40
+# %% ../../nbs/22b_elementwise.ipynb #b5631c12
 def stored(result: Any, out: Any) -> Any:
     "Write a result into `out`, whose shape must not change."
-    if out is None or out == (None,): return result
     target = out[0] if isinstance(out, tuple) else out
+    if target is None: return result
     if type(target) is not Array: refuse('out= is not an array of this trace')
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):
@@ -174,7 +174,7 @@ def stored(result: Any, out: Any) -> Any:
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
     refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
 
-# %% ../../nbs/22b_elementwise.ipynb #0fcd71eb
+# %% ../../nbs/22b_elementwise.ipynb #8401ea9f
 @rule('ufunc')
 def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=None, subok=None):
     if len(operands) > f.nin: operands, out = operands[:f.nin], operands[f.nin]
@@ -194,7 +194,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **_):
 
 METHODS['clip'] = np.clip
 
-# %% ../../nbs/22b_elementwise.ipynb #f53fdcb0
+# %% ../../nbs/22b_elementwise.ipynb #762705b8
 def _keeps(*functions, dtype=None):
     for f in functions:
         @rule(f)
@@ -214,7 +214,7 @@ def allclose(a, b, *_, **__):
     lift(a), lift(b)
     return number(bool)
 
-# %% ../../nbs/22b_elementwise.ipynb #3ea16321
+# %% ../../nbs/22b_elementwise.ipynb #1bbf5d19
 @rule('astype')
 def astype(x, dtype, *_, **__): return Array(x.axes, dtype if dtype is not int else np.int64, x.lost)
 

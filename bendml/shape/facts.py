@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['TRIES', 'Claim', 'claim', 'parse_claim', 'Facts', 'bound', 'assume', 'Verdict', 'decide', 'possible']
 
-# %% ../../nbs/20b_facts.ipynb #82082265
+# %% ../../nbs/20b_facts.ipynb #292c66e5
 import itertools
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Iterable, Iterator
 
-from .dims import Dim, DimError, Floor, MAX_TEXT, evaluate, names_of, read_tree, substitute
+from .dims import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
 import ast
 
-# %% ../../nbs/20b_facts.ipynb #3bf6f5a8
+# %% ../../nbs/20b_facts.ipynb #03384993
 @dataclass(frozen=True)
 class Claim:
     "`dim == 0`, `dim != 0` or `dim >= 0`, as it was written."
@@ -31,7 +31,7 @@ def _negated(text: str) -> str:
     left, op, right = next(((a, op, b) for op in ('==', '!=', '<=', '>=', '<', '>') for a, s, b in [text.partition(f' {op} ')] if s), ('', '', ''))
     return f'{left} {_OPPOSITE[op]} {right}' if op else ''
 
-# %% ../../nbs/20b_facts.ipynb #f2b4352c
+# %% ../../nbs/20b_facts.ipynb #b2d3ff37
 def claim(
     left: Dim | int,
     op: str,          # == != < <= > >=
@@ -48,7 +48,7 @@ def claim(
         case '<': return Claim(b - a - 1, '>=', text)
     raise DimError(f'{op!r} is not a comparison')
 
-# %% ../../nbs/20b_facts.ipynb #0935d575
+# %% ../../nbs/20b_facts.ipynb #eb1a1d35
 _COMPARISONS = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}
 
 def parse_claim(text: str) -> list[Claim]:
@@ -59,9 +59,11 @@ def parse_claim(text: str) -> list[Claim]:
     if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARISONS for op in tree.ops):
         raise DimError(f'{text!r} is not a condition on sizes; write for example "C % H == 0" or "T <= 1024"')
     sides = [read_tree(t) for t in (tree.left, *tree.comparators)]
-    return [claim(a, _COMPARISONS[type(op)], b) for a, op, b in zip(sides, tree.ops, sides[1:])]
+    texts = [ast.unparse(t) for t in (tree.left, *tree.comparators)]
+    return [replace(claim(a, s := _COMPARISONS[type(op)], b), text=f'{x} {s} {y}')
+            for a, op, b, x, y in zip(sides, tree.ops, sides[1:], texts, texts[1:])]
 
-# %% ../../nbs/20b_facts.ipynb #6e56683d
+# %% ../../nbs/20b_facts.ipynb #dae681bd
 @dataclass(frozen=True)
 class Facts:
     "What is known about sizes: lower bounds, solved equations, and the claims that hold."
@@ -79,7 +81,7 @@ class Facts:
             if dim == before: return dim
         return dim
 
-# %% ../../nbs/20b_facts.ipynb #710ae9a8
+# %% ../../nbs/20b_facts.ipynb #6e1a1592
 def _rewritten(dim: Dim, rules: Iterable[tuple[tuple, int, Dim]]) -> Dim:
     "Apply each rule to each term that it divides, once."
     from bendml.shape.dims import _quotient
@@ -90,7 +92,7 @@ def _rewritten(dim: Dim, rules: Iterable[tuple[tuple, int, Dim]]) -> Dim:
                 dim = dim + (rest - Dim({monomial: factor}))*Dim({left: c//factor})
     return dim
 
-# %% ../../nbs/20b_facts.ipynb #e347d357
+# %% ../../nbs/20b_facts.ipynb #40afef51
 def bound(facts: Facts, name: str, least: int | None) -> Facts:
     "A name's smallest value, in place of 1; None: it may be anything."
     return replace(facts, lower=(*((n, b) for n, b in facts.lower if n != name), (name, least)))
@@ -112,10 +114,10 @@ def _lower_bound(dim: Dim) -> tuple[str, int] | None:
         case ((((str(name), 1),), 1),): return name, 0
         case ((((str(name), 1),), 1), ((), c)): return name, -c
 
-# %% ../../nbs/20b_facts.ipynb #b14123df
+# %% ../../nbs/20b_facts.ipynb #54e1b288
 def _solve(facts: Facts, dim: Dim) -> Facts | None:
     "Solve `dim == 0` for a name that stands alone with the factor 1 or -1."
-    for m, c in sorted(dim.terms, key=lambda t: str(t[0]), reverse=True):
+    for m, c in sorted(dim.terms, key=lambda t: ("'" in str(t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
         if len(m) != 1 or m[0][1] != 1 or not isinstance(m[0][0], str) or abs(c) != 1: continue
         name, rest = m[0][0], Dim({k: -c*v for k, v in dim.terms if k != m})
         if name in names_of(rest): continue
@@ -128,18 +130,18 @@ def _replace(facts: Facts, name: str, value: Dim) -> Facts:
     solved = tuple((n, substitute(d, {name: value})) for n, d in facts.solved)
     return replace(facts, solved=(*solved, (name, value)), claims=(*facts.claims, *keeps))
 
-# %% ../../nbs/20b_facts.ipynb #d1f89942
+# %% ../../nbs/20b_facts.ipynb #6877f2a1
 def _divides(facts: Facts, dim: Dim) -> Facts | None:
     "`C - H*(C//H) == 0`, H divides C, becomes `C = H*q`."
     for m, _ in dim.terms:
         for atom, _ in m:
-            if isinstance(atom, Floor) and dim in ((r := atom.num - atom.den*Dim({((atom, 1),): 1})), -r):
+            if isinstance(atom, Floor) and dim in ((r := atom.num - atom.den*named(atom)), -r):
                 match atom.num.terms:
                     case ((((str(name), 1),), 1),) if name not in names_of(atom.den):
                         q = f'({atom})'  # not an identifier, so it cannot be anybody's name
                         least = facts.least(name)
                         facts = bound(facts, q, None if least is None else min(least, 1))
-                        return _replace(facts, name, atom.den*Dim({((q, 1),): 1}))
+                        return _replace(facts, name, atom.den*named(q))
 
 def _as_rule(facts: Facts, dim: Dim) -> Facts:
     "Keep an equation as a rule that rewrites its weightiest term."
@@ -148,12 +150,12 @@ def _as_rule(facts: Facts, dim: Dim) -> Facts:
     rest = Dim({k: -v for k, v in dim.terms if k != m})
     return replace(facts, rules=(*facts.rules, (m, c, rest) if c > 0 else (m, -c, -rest)))
 
-# %% ../../nbs/20b_facts.ipynb #efe44a25
+# %% ../../nbs/20b_facts.ipynb #33aa89fc
 def _shifted(facts: Facts, dim: Dim) -> Dim | None:
     "`dim` over variables that start at 0; None if a name in it has no lower bound."
     least = {n: facts.least(n) for n in names_of(dim)}
     if None in least.values(): return None
-    return substitute(dim, {n: Dim(n) + b for n, b in least.items() if b})
+    return substitute(dim, {n: named(n) + b for n, b in least.items() if b})
 
 def _range(facts: Facts, dim: Dim) -> tuple[int | None, int | None]:
     "Bounds that can be read off the signs: (lower, upper)."
@@ -173,7 +175,7 @@ def _follows(facts: Facts, dim: Dim) -> bool:
     return any(c.kind == '>=' and names & names_of(c.dim) and (low := _range(facts, dim - facts.normal(c.dim))[0]) is not None and low >= 0
                for c in facts.claims)
 
-# %% ../../nbs/20b_facts.ipynb #e9022b28
+# %% ../../nbs/20b_facts.ipynb #c32a86ca
 def _at_once(facts: Facts, c: Claim) -> bool | None:
     "Decide by the normal form and the signs, or not at all."
     dim = facts.normal(c.dim)
@@ -184,7 +186,7 @@ def _at_once(facts: Facts, c: Claim) -> bool | None:
     zero = True if dim == 0 else False if dim.const is not None or (low or 0) > 0 or (high or 0) < 0 else None
     return zero if zero is None or c.kind == '==' else not zero
 
-# %% ../../nbs/20b_facts.ipynb #11d07e54
+# %% ../../nbs/20b_facts.ipynb #a6f18890
 TRIES = 3000  # assignments of sizes tried before z3 is asked
 
 def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
@@ -196,7 +198,7 @@ def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
         names = names.union(*(names_of(c.dim) for c in more))
     return sorted(names), [c for c in claims if names_of(c.dim) & names]
 
-# %% ../../nbs/20b_facts.ipynb #46edd520
+# %% ../../nbs/20b_facts.ipynb #74be9b59
 def _numbers(dim: Dim) -> set[int]:
     found = {abs(c) for m, c in dim.terms if not m}
     for m, _ in dim.terms:
@@ -215,7 +217,7 @@ def _candidates(facts: Facts, names: list[str], dims: list[Dim]) -> Iterator[tup
         values.append([*small, *(s for s in special if s not in small and (low is None or s >= low))][:each])
     return sorted(itertools.islice(itertools.product(*values), 20*TRIES), key=lambda v: (sum(map(abs, v)), v))
 
-# %% ../../nbs/20b_facts.ipynb #dbe57229
+# %% ../../nbs/20b_facts.ipynb #dee0b96b
 def _holds(c: Claim, sizes: dict[str, int]) -> bool | None:
     "Is it so for these sizes? None where a size has no value, in a division by 0."
     try: value = evaluate(c.dim, sizes)
@@ -228,7 +230,7 @@ def _tried(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> d
         sizes = dict(zip(names, values))
         if _holds(goal, sizes) is False and all(_holds(c, sizes) for c in known): return sizes
 
-# %% ../../nbs/20b_facts.ipynb #1ec455bf
+# %% ../../nbs/20b_facts.ipynb #40b9c556
 def _by_z3(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> bool | dict[str, int] | None:
     "True, or sizes at which the goal fails, or None: not known."
     import z3
@@ -253,7 +255,7 @@ def _by_z3(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> b
     model = solver.model()
     return {n: model.eval(v, model_completion=True).as_long() for n, v in var.items()}
 
-# %% ../../nbs/20b_facts.ipynb #6c49878b
+# %% ../../nbs/20b_facts.ipynb #3d95cc98
 @dataclass(frozen=True)
 class Verdict:
     "`holds`: True, False with the smallest sizes that fail, or None: not known."
@@ -261,7 +263,7 @@ class Verdict:
     fails_at: tuple[tuple[str, int], ...] = ()  # empty where it fails at every size
     by: str = 'normal form'
 
-# %% ../../nbs/20b_facts.ipynb #dd93e5f3
+# %% ../../nbs/20b_facts.ipynb #0701d3c2
 @lru_cache(20_000)
 def _decided(facts: Facts, goal: Claim) -> Verdict:
     if (answer := _at_once(facts, goal)) is not None: return Verdict(answer)
@@ -278,7 +280,7 @@ def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> t
         if names_of(value) <= sizes.keys(): sizes = sizes | {name: evaluate(value, sizes)}
     return tuple(sorted((n, v) for n, v in sizes.items() if n in written))
 
-# %% ../../nbs/20b_facts.ipynb #fd2317da
+# %% ../../nbs/20b_facts.ipynb #fa06a289
 def decide(
     facts: Facts,
     goal: Claim,

@@ -8,7 +8,7 @@ __all__ = ['METHODS', 'axis_', 'slice_axis', 'picked', 'getitem', 'setitem', 'fi
            'extract', 'isin', 'intersect1d', 'union1d', 'searchsorted', 'digitize', 'bincount', 'histogram', 'delete',
            'ix_', 'interp', 'convolve', 'sliding_window_view', 'vander', 'gradient', 'trapezoid', 'polyval', 'select']
 
-# %% ../../nbs/22f_indexing.ipynb #8a5760cf
+# %% ../../nbs/22f_indexing.ipynb #d9e2bb9b
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from .reductions import axis_number, reduced
 from .products import unknown
 from .moves import concatenate, members, ravel, reshape
 
-# %% ../../nbs/22f_indexing.ipynb #c09d6a54
+# %% ../../nbs/22f_indexing.ipynb #12145d05
 def _in_range(index: Dim, a: Axis) -> None:
     "Refuse an index that may be outside of an axis."
     verdict = holds(claim(index, '<', a.size))
@@ -43,7 +43,7 @@ def slice_axis(a: Axis, s: slice) -> Axis:
     if not branch(claim(length, '>=', 0)): return axis(0)
     return a if forward and same(length, a.size).holds and step == 1 else axis(length)
 
-# %% ../../nbs/22f_indexing.ipynb #af6c499c
+# %% ../../nbs/22f_indexing.ipynb #135a25ed
 def _position(value: Any, a: Axis) -> Dim:
     "A bound of a slice, counted from the front."
     dim = as_dim(value)
@@ -56,7 +56,7 @@ def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
     if not branch(claim(dim, '>=', low)): return low
     return dim if branch(claim(dim, '<=', high)) else high
 
-# %% ../../nbs/22f_indexing.ipynb #c90beb72
+# %% ../../nbs/22f_indexing.ipynb #36a93b48
 def picked(mask: Array) -> Axis:
     "The axis that a mask leaves."
     seen = current().state.setdefault('masks', {})
@@ -70,7 +70,7 @@ def _assume(c):
     from bendml.shape.facts import assume
     return assume(current().facts, c)
 
-# %% ../../nbs/22f_indexing.ipynb #abccca8c
+# %% ../../nbs/22f_indexing.ipynb #9ad51cc1
 def _expanded(x: Array, index: Any) -> list[Any]:
     "The index as one entry a axis (masks count for as many as they have), `...` written out."
     index = list(index) if isinstance(index, tuple) else [index]
@@ -101,7 +101,7 @@ def getitem(x, index):
     if not arrays: return Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ())
     return Array(_placed(axes, arrays, spots), x.dtype)
 
-# %% ../../nbs/22f_indexing.ipynb #8306a1ca
+# %% ../../nbs/22f_indexing.ipynb #7a25533d
 def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) -> int:
     for k, a in enumerate(mask.axes):
         if not (verdict := same(a.size, x.axes[i + k].size)).holds:
@@ -126,7 +126,7 @@ def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
     before = [a for a in axes[:at] if a is not None]
     return [*before, *block, *(a for a in axes[at:] if a is not None)]
 
-# %% ../../nbs/22f_indexing.ipynb #54129b5d
+# %% ../../nbs/22f_indexing.ipynb #625cb64a
 @rule('setitem')
 def setitem(x, index, value):
     target, new = getitem(x, index), lift(value, 1)
@@ -152,7 +152,7 @@ def copyto(dst, src, casting='same_kind', where=True): stored(elementwise(np.pos
 @rule(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False): lift(val)
 
-# %% ../../nbs/22f_indexing.ipynb #22d48b92
+# %% ../../nbs/22f_indexing.ipynb #28509388
 @rule(np.take)
 def take(a, indices, axis=None, out=None, mode='raise'):
     x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
@@ -176,7 +176,7 @@ def put_along_axis(arr, indices, values, axis): broadcast(take_along_axis(arr, i
 
 METHODS |= {'take': np.take}
 
-# %% ../../nbs/22f_indexing.ipynb #99247538
+# %% ../../nbs/22f_indexing.ipynb #ac8f4f06
 @rule(np.nonzero)
 def nonzero(a):
     x = lift(a)
@@ -198,7 +198,7 @@ def some(n: Dim, least: int = 0) -> Axis:
     current().facts = _assume(claim(new.size, '<=', n))
     return new
 
-# %% ../../nbs/22f_indexing.ipynb #84915577
+# %% ../../nbs/22f_indexing.ipynb #e141cea7
 @rule(np.unique)
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, **_):
     x = lift(ar)
@@ -229,7 +229,7 @@ def intersect1d(ar1, ar2, *_, **__): return Array((some(entries(lift(ar1))),), l
 @rule(np.union1d)
 def union1d(ar1, ar2): return Array((some(entries(lift(ar1)) + entries(lift(ar2))),), lift(ar1).dtype)
 
-# %% ../../nbs/22f_indexing.ipynb #ab830b7b
+# %% ../../nbs/22f_indexing.ipynb #d2cc0479
 @rule(np.searchsorted)
 def searchsorted(a, v, side='left', sorter=None):
     x = lift(a)
@@ -266,7 +266,7 @@ def delete(arr, obj, axis=None):
 
 axis_ = axis
 
-# %% ../../nbs/22f_indexing.ipynb #a8f983da
+# %% ../../nbs/22f_indexing.ipynb #3984e578
 @rule(np.ix_)
 def ix_(*args):
     def one(k, a):
@@ -292,7 +292,7 @@ def convolve(a, v, mode='full'):
     if not (verdict := holds(claim(m, '>=', 1))).holds: refuse('nothing to slide', 'at least one entry', m, verdict=verdict)
     return Array((axis({'full': n + m - 1, 'same': n, 'valid': n - m + 1}[mode]),), dtypes(np.multiply, [x, y])[0])
 
-# %% ../../nbs/22f_indexing.ipynb #1c8996b8
+# %% ../../nbs/22f_indexing.ipynb #2a7c52f7
 @rule(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     a = lift(x)

@@ -6,7 +6,7 @@
 __all__ = ['MAX_SECONDS', 'MAX_TURNS', 'Turns', 'as_turns', 'symbolic_range', 'int_of', 'zipped', 'enumerated', 'backwards',
            'Growing', 'fingerprint', 'tick', 'loop', 'while_loop', 'each', 'comprehension']
 
-# %% ../../nbs/23_loops.ipynb #9632c907
+# %% ../../nbs/23_loops.ipynb #a907e991
 import sys, time, types, zlib
 from dataclasses import replace
 from typing import Any, Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from .symbols import Array, Size, as_dim, axis, branch, current, refuse, size_va
 from .elementwise import lift
 from .products import unknown
 
-# %% ../../nbs/23_loops.ipynb #707566d9
+# %% ../../nbs/23_loops.ipynb #9073d27e
 class Turns:
     "Something to iterate over whose length is not known: `item(k)` is its element number k."
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
@@ -33,7 +33,7 @@ def as_turns(values: Any) -> Turns | None:
         return Turns(values.axes[0].size, lambda k: Array(values.axes[1:], values.dtype))
     if isinstance(values, Growing) and not values.plain(): return Turns(values.total(), lambda k: values.any_element())
 
-# %% ../../nbs/23_loops.ipynb #5cde8533
+# %% ../../nbs/23_loops.ipynb #e91d2ccd
 def symbolic_range(*ends: Any) -> Any:
     "`range` with bounds that may be sizes."
     start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
@@ -51,7 +51,7 @@ def int_of(value: Any) -> Any:
     one_entry(value, 'int()')
     return Size(unknown('i', None).size)
 
-# %% ../../nbs/23_loops.ipynb #46d45c0a
+# %% ../../nbs/23_loops.ipynb #a97f1545
 def zipped(*values: Any, strict: bool = False) -> Any:
     "`zip`; the shortest ends it, so where lengths are not known they must be equal."
     turns = [as_turns(v) for v in values]
@@ -76,7 +76,7 @@ def backwards(values: Any) -> Any:
     turns = as_turns(values)
     return reversed(values) if turns is None else Turns(turns.count, lambda k: turns.item(turns.count - 1 - k))
 
-# %% ../../nbs/23_loops.ipynb #9c673070
+# %% ../../nbs/23_loops.ipynb #78b040b4
 class Growing(list):
     "A list made by a traced function."
     def __init__(self, values: Iterable[Any] = (), counts: list[Dim] | None = None):
@@ -112,7 +112,7 @@ class Growing(list):
         return self
     def __bool__(self): return list.__len__(self._readable()) > 0
 
-# %% ../../nbs/23_loops.ipynb #ebc78e66
+# %% ../../nbs/23_loops.ipynb #0aedc2af
 def _only_plain(name: str):
     "A list method that needs every element to be there."
     own = getattr(list, name)
@@ -128,7 +128,7 @@ def _only_plain(name: str):
 for _name in '__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop remove clear reverse sort __setitem__ __delitem__ __imul__'.split():
     setattr(Growing, _name, _only_plain(_name))
 
-# %% ../../nbs/23_loops.ipynb #c5310f54
+# %% ../../nbs/23_loops.ipynb #d33efd2e
 def fingerprint(value: Any, seen: tuple = ()) -> Any:
     "What is known of a value, as something that compares."
     trace = current()
@@ -150,7 +150,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
 
 def _checksum(a: np.ndarray) -> int: return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
 
-# %% ../../nbs/23_loops.ipynb #bf353a84
+# %% ../../nbs/23_loops.ipynb #179075d1
 def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
     "A fingerprint with `k + 1` for `k`."
     if isinstance(mark, Dim): return current().facts.normal(substitute(mark, step))
@@ -159,7 +159,7 @@ def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
 def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
     return {n: fingerprint(v) for n, v in frame.f_locals.items() if n not in dead and not n.startswith('__bendml')}
 
-# %% ../../nbs/23_loops.ipynb #ebbf6b41
+# %% ../../nbs/23_loops.ipynb #b663e23c
 def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
     "Refuse a variable that one more turn changes."
     for name, mark in second.items():
@@ -170,7 +170,7 @@ def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
         hint = 'append to a list, and np.stack it after the loop' if what == 'its shape' else 'the loop runs an unknown number of times, so a counter or flag has no known value'
         refuse(f'{name} changes {what} in each turn of the loop', shown[0], shown[1], hint)
 
-# %% ../../nbs/23_loops.ipynb #e2d7a973
+# %% ../../nbs/23_loops.ipynb #2ab1042e
 MAX_SECONDS, MAX_TURNS = 20.0, 10_000
 
 def tick() -> None:
@@ -202,7 +202,7 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...]) -> I
         lists.close(turns.count, str(k), step)
     trace.facts = _after(base, trace, k, turns.count - (2 if more else 1))
 
-# %% ../../nbs/23_loops.ipynb #d6e14512
+# %% ../../nbs/23_loops.ipynb #afd78cd6
 def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
     "What holds after the loop: all that was decided and does not speak of one turn; and `k` was the last."
     facts, known = base, dict(base.lower)
@@ -246,7 +246,7 @@ def _dims(mark: Any) -> Iterator[Dim]:
     elif isinstance(mark, tuple):
         for m in mark: yield from _dims(m)
 
-# %% ../../nbs/23_loops.ipynb #dd1a9cb1
+# %% ../../nbs/23_loops.ipynb #86ec7b76
 def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iterator[None]:
     "The turns of a while loop."
     trace, frame, turns = current(), sys._getframe(1), 0
@@ -268,7 +268,7 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         yield
         _invariant(first, _state(frame, dead), {})
 
-# %% ../../nbs/23_loops.ipynb #98466b97
+# %% ../../nbs/23_loops.ipynb #e0f81fcf
 def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return

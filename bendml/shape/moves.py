@@ -10,7 +10,7 @@ __all__ = ['METHODS', 'axis_', 'transpose', 'transpose_method', 'swapaxes', 'mov
            'tri', 'tril', 'arange', 'linspace', 'meshgrid', 'diag', 'diagonal', 'diagflat', 'indices', 'shape', 'ndim',
            'size', 'iscomplexobj', 'isrealobj', 'result_type', 'shares_memory']
 
-# %% ../../nbs/22e_axes.ipynb #a2528a13
+# %% ../../nbs/22e_axes.ipynb #585b682d
 import inspect
 from dataclasses import replace
 from typing import Any, Iterable
@@ -25,7 +25,7 @@ from .elementwise import broadcast, dtypes, lift, same, stored
 from .reductions import axis_number, axis_numbers
 from .products import unknown
 
-# %% ../../nbs/22e_axes.ipynb #d0d46d9e
+# %% ../../nbs/22e_axes.ipynb #f9b5c36e
 @rule(np.transpose, np.permute_dims)
 def transpose(a, axes=None):
     x = lift(a)
@@ -62,7 +62,7 @@ Array.T = property(lambda self: transpose(self))
 Array.mT = property(lambda self: swapaxes(self, -1, -2))
 Array.real = Array.imag = property(lambda self: Array(self.axes, dtypes(np.absolute, [self])[0]))
 
-# %% ../../nbs/22e_axes.ipynb #06644fa8
+# %% ../../nbs/22e_axes.ipynb #e975dc5c
 def _sizes(shape: Any) -> list[Dim]:
     "A shape argument as sizes."
     found = []
@@ -79,7 +79,7 @@ def shape_of(shape: Any) -> list[Dim]:
         if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, verdict=verdict)
     return found
 
-# %% ../../nbs/22e_axes.ipynb #968095d4
+# %% ../../nbs/22e_axes.ipynb #f80d1f3c
 @rule(np.reshape)
 def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     x, target = lift(a), _sizes(shape if shape is not None else newshape)
@@ -106,7 +106,7 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
         refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target), verdict, 1)
     return [current().facts.normal(total//rest) if t == -1 else t for t in target]
 
-# %% ../../nbs/22e_axes.ipynb #45ddaca7
+# %% ../../nbs/22e_axes.ipynb #b947c450
 def _divisible(x: Array, target: list[Dim]) -> str:
     "A hint for a quotient that does not come out."
     from bendml.shape.dims import Floor
@@ -139,7 +139,7 @@ def _total(sizes: Iterable[Dim]) -> Dim:
 
 def _divides(a: Dim, b: Dim) -> bool: return a != 0 and (b % a) == 0
 
-# %% ../../nbs/22e_axes.ipynb #c2f91219
+# %% ../../nbs/22e_axes.ipynb #6a0425fc
 def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) -> list[Axis]:
     "The axes that one group of axes becomes."
     if len(group) == len(wanted) == 1: return [group[0]]
@@ -162,7 +162,7 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
                '*'.join(map(str, parts)), '*'.join(map(str, asked)), operand=1)
     return [axis(w, one='written' if w == 1 else '') for w in wanted]
 
-# %% ../../nbs/22e_axes.ipynb #b6a09a96
+# %% ../../nbs/22e_axes.ipynb #e62e350f
 @rule('reshape')
 def reshape_method(a, *shape, order='C', **_): return reshape(a, shape[0] if len(shape) == 1 else shape, order)
 
@@ -172,7 +172,7 @@ def ravel(a, order='C'): return reshape(a, (-1,), order) if lift(a).ndim != 1 el
 METHODS |= {'reshape': 'reshape', 'ravel': np.ravel, 'flatten': 'flatten'}
 Array.flat = property(lambda self: ravel(self))
 
-# %% ../../nbs/22e_axes.ipynb #893855ce
+# %% ../../nbs/22e_axes.ipynb #f4a2b5ae
 @rule(np.expand_dims)
 def expand_dims(a, axis):
     x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
@@ -223,7 +223,7 @@ def broadcast_arrays(*arrays, subok=False):
     for a in arrays[1:]: sizes = broadcast(Array(sizes), lift(a))
     return tuple(Array(sizes, lift(a).dtype) for a in arrays)
 
-# %% ../../nbs/22e_axes.ipynb #f3df1965
+# %% ../../nbs/22e_axes.ipynb #5829f934
 def members(arrays: Any) -> list[tuple[Array, Dim]]:
     "The arrays of a list or tuple, each with how often it occurs."
     if type(arrays) is Array: return [(arrays[0], arrays.axes[0].size)]
@@ -245,7 +245,7 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     return stored(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), out)
 
-# %% ../../nbs/22e_axes.ipynb #ede96867
+# %% ../../nbs/22e_axes.ipynb #8f38ca94
 def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
     if x.ndim != first.ndim: refuse(f'part {k} has {x.ndim} axes, the first {first.ndim}', first, x, operand=0)
     for j, (a, b) in enumerate(zip(first.axes, x.axes)):
@@ -288,7 +288,7 @@ def column_stack(tup): return concatenate(_each(tup, lambda x: expand_dims(x, 1)
 @rule(np.append)
 def append(arr, values, axis=None): return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
 
-# %% ../../nbs/22e_axes.ipynb #3abc8138
+# %% ../../nbs/22e_axes.ipynb #d22e52ea
 @rule(np.array, np.asarray, np.asanyarray)
 def array(a, dtype=None, *_, ndmin=0, **__):
     if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
@@ -297,7 +297,7 @@ def array(a, dtype=None, *_, ndmin=0, **__):
     x = Array(x.axes, dtype if dtype is not None else x.dtype, x.lost)
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
 
-# %% ../../nbs/22e_axes.ipynb #250d0c0e
+# %% ../../nbs/22e_axes.ipynb #550b8779
 def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]:
     for a, b in zip(starts, ends):
         if not (verdict := holds(claim(a, '<=', b))).holds: refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
@@ -337,7 +337,7 @@ def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
 @rule(np.hsplit)
 def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if lift(ary).ndim == 1 else 1)
 
-# %% ../../nbs/22e_axes.ipynb #1cba77cd
+# %% ../../nbs/22e_axes.ipynb #7d059263
 @rule(np.repeat)
 def repeat(a, repeats, axis=None):
     x = lift(a) if axis is not None else ravel(a)
@@ -370,7 +370,7 @@ def pad(array, pad_width, mode='constant', **_):
 
 METHODS |= {'repeat': np.repeat}
 
-# %% ../../nbs/22e_axes.ipynb #950f3733
+# %% ../../nbs/22e_axes.ipynb #9eecf3dd
 def _new(functions, dtype=np.float64):
     for f in functions:
         @rule(f)
@@ -406,7 +406,7 @@ def tril(m, k=0):
     if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
     return x
 
-# %% ../../nbs/22e_axes.ipynb #d2c22860
+# %% ../../nbs/22e_axes.ipynb #17818ccf
 @rule(np.arange)
 def arange(start, stop=None, step=1, dtype=None, **_):
     if stop is None: start, stop = 0, start
@@ -460,7 +460,7 @@ def indices(dimensions, dtype=int, sparse=False):
     sizes = shape_of(dimensions)
     return Array((axis(len(sizes)), *map(axis, sizes)), dtype)
 
-# %% ../../nbs/22e_axes.ipynb #a0651d20
+# %% ../../nbs/22e_axes.ipynb #7498b9e8
 @rule(np.shape)
 def shape(a): return lift(a).shape
 

@@ -6,7 +6,7 @@
 __all__ = ['MAX_PATHS', 'make', 'arrays_of', 'fits', 'Report', 'Path', 'explore', 'start_facts', 'arguments', 'is_number',
            'check']
 
-# %% ../../nbs/23c_paths.ipynb #81967caa
+# %% ../../nbs/23c_paths.ipynb #f66e5035
 import inspect, sys, time
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
@@ -21,7 +21,7 @@ from .symbols import Array, Axis, Size, Trace, as_dim, axis, choose, current, ho
 from .elementwise import _fit, lift, same
 from .copies import copy_of, unused_names
 
-# %% ../../nbs/23c_paths.ipynb #d2897469
+# %% ../../nbs/23c_paths.ipynb #676f26c2
 _DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
 _ROLES = {'in×out': ('in', 'out'), 'out×in': ('out', 'in')}
 
@@ -50,7 +50,7 @@ def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
     for n, v in zip(names, values): object.__setattr__(made, n, v)
     return made
 
-# %% ../../nbs/23c_paths.ipynb #83c5edb9
+# %% ../../nbs/23c_paths.ipynb #abbfe2dd
 def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
     "The arrays in an annotation, each with the expression that reaches it."
     match spec:
@@ -61,7 +61,7 @@ def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
         case list(): return [a for i, s in enumerate(spec) for a in arrays_of(s, f'{name}[{i}]')]
     return []
 
-# %% ../../nbs/23c_paths.ipynb #69d3c534
+# %% ../../nbs/23c_paths.ipynb #1c077b79
 def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d: d) -> None:
     "Refuse a value that is not what an annotation says."
     match spec:
@@ -81,7 +81,7 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
                 fits(s, value[k], f'{what}[{k!r}]', put)
         case list(): fits(TupleSpec(tuple(spec)), tuple(value), what, put)
 
-# %% ../../nbs/23c_paths.ipynb #b2583896
+# %% ../../nbs/23c_paths.ipynb #c117ebb5
 def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim]) -> None:
     sizes, wanted = tuple(current().facts.normal(put(s)) for s in spec.sizes), None
     wanted = spelled(sizes, spec.dtype)
@@ -108,7 +108,7 @@ def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim])
         if a.parts and p and a.parts != p and sorted(map(str, a.parts)) == sorted(map(str, p)):
             refuse(f'{what} was merged in another order', '*'.join(map(str, p)), '*'.join(map(str, a.parts)), 'transpose before the reshape that merged it')
 
-# %% ../../nbs/23c_paths.ipynb #1544a6fa
+# %% ../../nbs/23c_paths.ipynb #74e7a697
 @dataclass(frozen=True)
 class Report:
     "What the check of a function found."
@@ -131,7 +131,7 @@ class Path:
 
 MAX_PATHS = 400
 
-# %% ../../nbs/23c_paths.ipynb #1ee27e0a
+# %% ../../nbs/23c_paths.ipynb #01733719
 def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = frozenset()) -> list[Path]:
     "Run once for each way that the conditions can go."
     plans, paths = [()], []
@@ -153,7 +153,7 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     if trace.refused: raise trace.refused  # something swallowed it
     return Path(trace, False, _shown(result))
 
-# %% ../../nbs/23c_paths.ipynb #aeeb1d5c
+# %% ../../nbs/23c_paths.ipynb #87e34e23
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
     place, tb = None, e.__traceback__
@@ -170,7 +170,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
 
-# %% ../../nbs/23c_paths.ipynb #5593af89
+# %% ../../nbs/23c_paths.ipynb #924c7a09
 def start_facts(where: tuple[str, ...]) -> Facts:
     "What is known at the start: sizes are at least 1, unless `where` says otherwise."
     facts = Facts()
@@ -203,7 +203,7 @@ def is_number(p: inspect.Parameter) -> bool:
     "A parameter that holds some float: its value is not looked at."
     return p.annotation in (float, 'float') or isinstance(p.default, float)
 
-# %% ../../nbs/23c_paths.ipynb #92600f82
+# %% ../../nbs/23c_paths.ipynb #04a0d2e2
 def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
     began, copy = time.perf_counter(), copy_of(f)
@@ -224,7 +224,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
                   ' or '.join(dict.fromkeys(p.result for p in done)))
 
-# %% ../../nbs/23c_paths.ipynb #6b5260b3
+# %% ../../nbs/23c_paths.ipynb #c95c5c4c
 def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
     try: fits(spec, result, 'the result')
     except ShapeError as e:

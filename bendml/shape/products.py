@@ -7,7 +7,7 @@ __all__ = ['METHODS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 'inner', 'v
            'square', 'inv', 'matrix_power', 'det', 'slogdet', 'eigh', 'eigvalsh', 'solve', 'pinv', 'norm',
            'matrix_rank', 'lstsq', 'lesser', 'unknown', 'svd', 'svdvals', 'qr', 'cov', 'trace']
 
-# %% ../../nbs/22d_products.ipynb #1cf8ce85
+# %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from .symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rul
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from .reductions import axis_number, axis_numbers
 
-# %% ../../nbs/22d_products.ipynb #9c90a34f
+# %% ../../nbs/22d_products.ipynb #041d33c1
 def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
     "Refuse two axes that may not be summed over together, for their roles or their order."
     for own, other, weight, who in ((b, a, right, 1), (a, b, left, 0)):
@@ -33,7 +33,7 @@ def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
         order = ['*'.join(map(str, p)) for p in (b.parts, a.parts)]
         refuse('an axis was merged in another order than the weight expects', order[0], order[1], 'transpose before the reshape that merged it', operand=0)
 
-# %% ../../nbs/22d_products.ipynb #754ae464
+# %% ../../nbs/22d_products.ipynb #7f0ab264
 def _roles(a: Axis, b: Axis, left: Axis | None, right: Axis | None) -> tuple[Axis | None, Axis | None]:
     "The two axes that remain, with the roles that they now have."
     def remains(own, other, met, met_by):
@@ -49,7 +49,7 @@ def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     "An axis for a result that may already have one with this identity."
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
 
-# %% ../../nbs/22d_products.ipynb #8085a51a
+# %% ../../nbs/22d_products.ipynb #408b92d7
 @rule(np.matmul)
 def matmul(a, b, out=None, **_):
     x, y = lift(a, 0), lift(b, 1)
@@ -67,7 +67,7 @@ def matmul(a, b, out=None, **_):
     if right: axes = (*axes, apart(axes, right))
     return stored(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
-# %% ../../nbs/22d_products.ipynb #8b74daca
+# %% ../../nbs/22d_products.ipynb #c437393f
 def _transposed(x: Array, y: Array) -> str:
     "Which side would fit if it were transposed."
     equal = lambda a, b: a.size == b.size
@@ -81,7 +81,7 @@ def _transposed(x: Array, y: Array) -> str:
     if (d := (rows - x.axes[-1].size).const) is not None and abs(d) <= 2 and x.axes[-1].size.const is None: return f'the sizes differ by {abs(d)}: is a slice one too long or too short?'
     return ''
 
-# %% ../../nbs/22d_products.ipynb #d232a619
+# %% ../../nbs/22d_products.ipynb #bd44c1a2
 @rule(np.dot)
 def dot(a, b, out=None):
     x, y = lift(a), lift(b)
@@ -100,7 +100,7 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
         if j not in right: axes = (*axes, apart(axes, b))
     return Array(axes, dtypes(np.multiply, [x, y])[0])
 
-# %% ../../nbs/22d_products.ipynb #7aeb6cbe
+# %% ../../nbs/22d_products.ipynb #2d293cca
 @rule(np.tensordot)
 def tensordot(a, b, axes=2):
     x, y = lift(a), lift(b)
@@ -128,7 +128,7 @@ def outer(a, b, out=None):
 
 METHODS |= {'dot': np.dot}
 
-# %% ../../nbs/22d_products.ipynb #401eed9e
+# %% ../../nbs/22d_products.ipynb #251746cc
 @rule(np.kron)
 def kron(a, b):
     x, y = lift(a), lift(b)
@@ -143,7 +143,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         if v.axes[-1].size != 3 or axis not in (None, -1): refuse('vectors of 3 entries along the last axis', 3, v)
     return Array(broadcast(x, y), dtypes(np.multiply, [x, y])[0])
 
-# %% ../../nbs/22d_products.ipynb #54d697dd
+# %% ../../nbs/22d_products.ipynb #6c61d81f
 @rule(np.einsum)
 def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     if not isinstance(subscripts, str): refuse('the first argument is not text', "'ij,jk->ik'", subscripts)
@@ -164,7 +164,7 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
         axes = (*axes, apart(axes, found[c]))
     return stored(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
-# %% ../../nbs/22d_products.ipynb #e88f9089
+# %% ../../nbs/22d_products.ipynb #f4bed1f8
 def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
     "The axis that each letter stands for."
     found: dict[str, tuple[Axis, Array]] = {}
@@ -178,7 +178,7 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             found[c] = (b, y)
     return {c: a for c, (a, _) in found.items()}
 
-# %% ../../nbs/22d_products.ipynb #65f1c20d
+# %% ../../nbs/22d_products.ipynb #27d6c6f8
 def square(x: Array) -> Axis:
     "The size of a square matrix; refused if it need not be square."
     if x.ndim < 2: refuse('a matrix is needed', 'Mat<n, n>', x, operand=0)
@@ -215,7 +215,7 @@ def eigh(a, UPLO='L'):
 @rule(np.linalg.eigvalsh)
 def eigvalsh(a, UPLO='L'): return eigh(a)[0]
 
-# %% ../../nbs/22d_products.ipynb #a7bfda88
+# %% ../../nbs/22d_products.ipynb #30b6cd74
 @rule(np.linalg.solve)
 def solve(a, b):
     x, y = lift(a), lift(b)
@@ -243,7 +243,7 @@ def lstsq(a, b, rcond=None):
     if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds: refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
     return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
 
-# %% ../../nbs/22d_products.ipynb #456d7b5c
+# %% ../../nbs/22d_products.ipynb #9e04fc25
 def lesser(a: Axis, b: Axis) -> Axis:
     "The smaller of two axes; one path for each answer."
     from bendml.shape.symbols import branch
@@ -277,7 +277,7 @@ def qr(a, mode='reduced'):
     k = {'reduced': lambda: lesser(x.axes[-2], x.axes[-1]), 'complete': lambda: axis(x.axes[-2].size)}[mode]()
     return Array((*x.axes[:-1], k), _real(x)), Array((*x.axes[:-2], k, x.axes[-1]), _real(x))
 
-# %% ../../nbs/22d_products.ipynb #09005b1e
+# %% ../../nbs/22d_products.ipynb #9e28243e
 @rule(np.cov, np.corrcoef)
 def cov(m, y=None, rowvar=True, *_, **__):
     x = lift(m)

@@ -6,7 +6,7 @@
 __all__ = ['METHODS', 'axis_', 'axis_number', 'axis_numbers', 'reduced', 'not_empty', 'count_nonzero', 'average', 'quantile',
            'cumulative', 'diff', 'rearranged', 'ufunc_reduce', 'ufunc_accumulate', 'ufunc_outer', 'ufunc_at']
 
-# %% ../../nbs/22c_reductions.ipynb #e0157e48
+# %% ../../nbs/22c_reductions.ipynb #5d9e65ab
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .facts import claim
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, current, entries, holds, number, refuse, rule
 from .elementwise import dtypes, elementwise, lift, same, stored
 
-# %% ../../nbs/22c_reductions.ipynb #5dafda44
+# %% ../../nbs/22c_reductions.ipynb #20a36209
 def axis_number(number: Any, ndim: int, operand: int = 1) -> int:
     "An axis number from 0 to ndim - 1."
     dim = as_dim(number)
@@ -31,7 +31,7 @@ def axis_numbers(numbers: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) < len(found): refuse('the same axis twice', 'different axes', numbers)
     return found
 
-# %% ../../nbs/22c_reductions.ipynb #d70e295d
+# %% ../../nbs/22c_reductions.ipynb #0ef12563
 def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, needs_one: bool = False) -> Array:
     "The array without the axes that are reduced over, or with size 1 there."
     gone = axis_numbers(numbers, x.ndim)
@@ -54,7 +54,7 @@ def not_empty(sizes: list[Dim], x: Array) -> None:
         verdict = holds(claim(size, '>=', 1))
         if not verdict.holds: refuse(f'{size} can be 0, and then there is nothing to choose from', f'{size} >= 1', x, 'guard it: if x.size == 0: ...', verdict, 0)
 
-# %% ../../nbs/22c_reductions.ipynb #1db51bcc
+# %% ../../nbs/22c_reductions.ipynb #106f1caa
 def _reduction(*functions, needs_one=False, as_dtype=None):
     for f in functions:
         @rule(f)
@@ -67,7 +67,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
 _reduction(np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar)
 _reduction(np.any, np.all, as_dtype=bool)
 
-# %% ../../nbs/22c_reductions.ipynb #37f5b144
+# %% ../../nbs/22c_reductions.ipynb #5fa00edf
 def _choosing(*functions, as_dtype=None, needs_one=True):
     for f in functions:
         @rule(f)
@@ -81,7 +81,7 @@ _choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
 _choosing(np.median, np.nanmedian, needs_one=False)
 METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin ptp'.split()}
 
-# %% ../../nbs/22c_reductions.ipynb #049cba5b
+# %% ../../nbs/22c_reductions.ipynb #95c3b297
 @rule(np.count_nonzero)
 def count_nonzero(a, axis=None, *, keepdims=False): return reduced(lift(a), axis, keepdims, np.int64)
 
@@ -104,7 +104,7 @@ def _same_shape(x: Array, y: Array) -> None:
     for a, b in zip(x.axes, y.axes):
         if not (verdict := same(a.size, b.size)).holds: refuse('the shapes differ', x, y, verdict=verdict, operand=1)
 
-# %% ../../nbs/22c_reductions.ipynb #0b3a3fa4
+# %% ../../nbs/22c_reductions.ipynb #708a4add
 @rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
 def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
     result = reduced(lift(a), axis, keepdims, np.float64)
@@ -122,7 +122,7 @@ def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x
 
 METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 
-# %% ../../nbs/22c_reductions.ipynb #2cce8a8e
+# %% ../../nbs/22c_reductions.ipynb #cf2dac36
 @rule(np.diff)
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
@@ -142,7 +142,7 @@ for _f in (np.argsort, np.argpartition):
 
 METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
 
-# %% ../../nbs/22c_reductions.ipynb #c263eac7
+# %% ../../nbs/22c_reductions.ipynb #81d096c5
 @rule('ufunc.reduce')
 def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
     x = lift(a)

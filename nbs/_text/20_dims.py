@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Mapping
 
+
 # %% [markdown]
 # ## Terms
 #
@@ -37,12 +38,14 @@ class Floor:
 Atom = str | Floor
 Monomial = tuple[tuple[Atom, int], ...]  # atoms with their powers, sorted: (('B', 1), ('T', 2)) is B*T**2
 
+
 # %%
 #| export
 class DimError(ValueError):
     "An expression of sizes that cannot be read, or is too large to work with."
 
 MAX_TERMS, MAX_POWER, MAX_TEXT = 400, 12, 400
+
 
 # %%
 #| export
@@ -59,6 +62,7 @@ def _quotient(a: Monomial, b: Monomial) -> Monomial | None:
         if powers.get(atom, 0) < power: return None
         powers[atom] -= power
     return tuple((atom, power) for atom, power in powers.items() if power)
+
 
 # %% [markdown]
 # ## The normal form
@@ -88,6 +92,7 @@ class _Normal:
         if not self.terms: return 0
         return self.terms[0][1] if self.terms[0][0] == () else None
 
+
 # %%
 #| export
 def _checked(name: str) -> str:
@@ -103,6 +108,7 @@ def _operand(method):
     def checked(self, other):
         return method(self, Dim(other)) if isinstance(other, (int, Dim)) else NotImplemented
     return checked
+
 
 # %% [markdown]
 # Addition collects like terms; multiplication multiplies each term by each.
@@ -138,6 +144,7 @@ class _Ring(_Normal):
         return reduce(operator.mul, [self]*n, Dim(1))
     __radd__, __rmul__ = __add__, __mul__
 
+
 # %% [markdown]
 # Division rounds down, as in Python. Whatever divides is divided; the rest stays as an atom:
 # $\lfloor (dq + r)/d \rfloor = q + \lfloor r/d \rfloor$ for every whole number $q$.
@@ -156,6 +163,7 @@ def _split(num: 'Dim', den: 'Dim') -> tuple['Dim', 'Dim']:
         whole, rest = whole + step, rest - den*step
         if more: break
     return whole, rest
+
 
 # %% [markdown]
 # `Dim("B")` is a size with a name, `Dim(3)` a number; arithmetic on them gives `Dim`s again.
@@ -185,11 +193,13 @@ class Dim(_Ring):
     __repr__ = __str__
     def __mro_entries__(self, bases): raise TypeError(f'{self} is a size, not a class')
 
+
 # %%
 #| export
 def dims(names: str) -> tuple[Dim, ...]:
     "Several sizes at once: `B, T, C = dims('B T C')`."
     return tuple(map(Dim, names.replace(',', ' ').split()))
+
 
 # %%
 #| export
@@ -200,6 +210,7 @@ def fresh(name: str, number: int) -> Dim:
 def named(atom: Atom) -> Dim:
     "The size that is a single atom."
     return Dim({((atom, 1),): 1})
+
 
 # %% [markdown]
 # A size prints as it would be written in Python.
@@ -223,12 +234,14 @@ def _wrapped(dim: Dim) -> str:
     text = str(dim)
     return text if re.fullmatch(r'\w+', text) else f'({text})'
 
+
 # %%
 B, T, C, H = dims('B T C H')
 assert (B + 1)*(T + 2) == B*T + 2*B + T + 2
 assert (4*C)//4 == C and (2*C + 1)//2 == C and (B*T)//T == B and ((B + 1)*T)//(B + 1) == T
 assert (7*C) % 7 == 0 and C % H == C - H*(C//H)
 (B + 1)**2 - 1, (T + 1)//2, C % H
+
 
 # %% [markdown]
 # ## Names, values, substitution
@@ -256,6 +269,7 @@ def _replaced(atom: Atom, values: Mapping[str, 'Dim | int']) -> Dim:
     if isinstance(atom, Floor): return substitute(atom.num, values)//substitute(atom.den, values)
     return Dim(values[atom]) if atom in values else named(atom)
 
+
 # %%
 #| export
 def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
@@ -268,6 +282,7 @@ def _power_product(monomial: Monomial, sizes: Mapping[str, int]) -> int:
         value = sizes[atom] if isinstance(atom, str) else evaluate(atom.num, sizes)//evaluate(atom.den, sizes)
         product *= value**power
     return product
+
 
 # %%
 assert names_of(C % H) == {'C', 'H'}
@@ -291,6 +306,7 @@ def parse_dim(text: str) -> Dim:
     try: return read_tree(ast.parse(text.strip(), mode='eval').body)
     except (SyntaxError, ZeroDivisionError, TypeError, RecursionError) as e: raise DimError(f'{text!r} is not a size: {e}') from None
 
+
 # %%
 #| export
 def read_tree(tree: ast.expr) -> Dim:
@@ -301,6 +317,7 @@ def read_tree(tree: ast.expr) -> Dim:
         case ast.UnaryOp(ast.USub(), operand): return -read_tree(operand)
         case ast.BinOp(left, op, right) if type(op) in _OPERATORS: return _OPERATORS[type(op)](read_tree(left), read_tree(right))
     raise DimError(f'{ast.unparse(tree)!r} is not a size; write names, whole numbers and + - * // % **')
+
 
 # %%
 assert parse_dim('(T+1)//2 + 4*C') == (T + 1)//2 + 4*C

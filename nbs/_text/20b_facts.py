@@ -23,6 +23,7 @@ from typing import Iterable, Iterator
 from bendml.shape.dims import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
 import ast
 
+
 # %% [markdown]
 # ## Claims
 
@@ -44,6 +45,7 @@ def _negated(text: str) -> str:
     left, op, right = next(((a, op, b) for op in ('==', '!=', '<=', '>=', '<', '>') for a, s, b in [text.partition(f' {op} ')] if s), ('', '', ''))
     return f'{left} {_OPPOSITE[op]} {right}' if op else ''
 
+
 # %%
 #| export
 def claim(
@@ -62,6 +64,7 @@ def claim(
         case '<': return Claim(b - a - 1, '>=', text)
     raise DimError(f'{op!r} is not a comparison')
 
+
 # %%
 #| export
 _COMPARISONS = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}
@@ -78,9 +81,11 @@ def parse_claim(text: str) -> list[Claim]:
     return [replace(claim(a, s := _COMPARISONS[type(op)], b), text=f'{x} {s} {y}')
             for a, op, b, x, y in zip(sides, tree.ops, sides[1:], texts, texts[1:])]
 
+
 # %%
 B, C, H, T = map(Dim, 'BCHT')
 parse_claim('0 <= T < C'), ~claim(C % H, '==', 0)
+
 
 # %% [markdown]
 # ## What is known
@@ -108,6 +113,7 @@ class Facts:
             if dim == before: return dim
         return dim
 
+
 # %%
 #| export
 def _rewritten(dim: Dim, rules: Iterable[tuple[tuple, int, Dim]]) -> Dim:
@@ -119,6 +125,7 @@ def _rewritten(dim: Dim, rules: Iterable[tuple[tuple, int, Dim]]) -> Dim:
             if left is not None and c % factor == 0:
                 dim = dim + (rest - Dim({monomial: factor}))*Dim({left: c//factor})
     return dim
+
 
 # %% [markdown]
 # To assume a claim is to add it and, if it is an equation, to solve it.
@@ -146,11 +153,12 @@ def _lower_bound(dim: Dim) -> tuple[str, int] | None:
         case ((((str(name), 1),), 1),): return name, 0
         case ((((str(name), 1),), 1), ((), c)): return name, -c
 
+
 # %%
 #| export
 def _solve(facts: Facts, dim: Dim) -> Facts | None:
     "Solve `dim == 0` for a name that stands alone with the factor 1 or -1."
-    for m, c in sorted(dim.terms, key=lambda t: ("'" in str(t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
+    for m, c in sorted(dim.terms, key=lambda t: (any("'" in str(a) for a, _ in t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
         if len(m) != 1 or m[0][1] != 1 or not isinstance(m[0][0], str) or abs(c) != 1: continue
         name, rest = m[0][0], Dim({k: -c*v for k, v in dim.terms if k != m})
         if name in names_of(rest): continue
@@ -162,6 +170,7 @@ def _replace(facts: Facts, name: str, value: Dim) -> Facts:
     keeps = () if least is None or value.const is not None else (Claim(value - least, '>=', f'{value} >= {least}'),)
     solved = tuple((n, substitute(d, {name: value})) for n, d in facts.solved)
     return replace(facts, solved=(*solved, (name, value)), claims=(*facts.claims, *keeps))
+
 
 # %%
 #| export
@@ -184,11 +193,13 @@ def _as_rule(facts: Facts, dim: Dim) -> Facts:
     rest = Dim({k: -v for k, v in dim.terms if k != m})
     return replace(facts, rules=(*facts.rules, (m, c, rest) if c > 0 else (m, -c, -rest)))
 
+
 # %%
 facts = assume(Facts(), claim(C % H, '==', 0))
 assert facts.normal((C//H)*H - C) == 0
 facts = assume(Facts(), parse_claim('r1*c1 == r2*c2')[0])
 assert facts.normal(Dim('c1')*Dim('r1')*B - B*Dim('c2')*Dim('r2')) == 0
+
 
 # %% [markdown]
 # ## By the normal form alone
@@ -222,6 +233,7 @@ def _follows(facts: Facts, dim: Dim) -> bool:
     return any(c.kind == '>=' and names & names_of(c.dim) and (low := _range(facts, dim - facts.normal(c.dim))[0]) is not None and low >= 0
                for c in facts.claims)
 
+
 # %%
 #| export
 def _at_once(facts: Facts, c: Claim) -> bool | None:
@@ -233,6 +245,7 @@ def _at_once(facts: Facts, c: Claim) -> bool | None:
         return False if high is not None and high < 0 or _follows(facts, -dim - 1) else None
     zero = True if dim == 0 else False if dim.const is not None or (low or 0) > 0 or (high or 0) < 0 else None
     return zero if zero is None or c.kind == '==' else not zero
+
 
 # %%
 assert _at_once(Facts(), claim(B*T + B, '>=', 2)) is True
@@ -258,6 +271,7 @@ def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
         names = names.union(*(names_of(c.dim) for c in more))
     return sorted(names), [c for c in claims if names_of(c.dim) & names]
 
+
 # %%
 #| export
 def _numbers(dim: Dim) -> set[int]:
@@ -278,6 +292,7 @@ def _candidates(facts: Facts, names: list[str], dims: list[Dim]) -> Iterator[tup
         values.append([*small, *(s for s in special if s not in small and (low is None or s >= low))][:each])
     return sorted(itertools.islice(itertools.product(*values), 20*TRIES), key=lambda v: (sum(map(abs, v)), v))
 
+
 # %%
 #| export
 def _holds(c: Claim, sizes: dict[str, int]) -> bool | None:
@@ -291,6 +306,7 @@ def _tried(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> d
     for values in _candidates(facts, names, [goal.dim, *(c.dim for c in known)]):
         sizes = dict(zip(names, values))
         if _holds(goal, sizes) is False and all(_holds(c, sizes) for c in known): return sizes
+
 
 # %% [markdown]
 # ## By z3
@@ -324,6 +340,7 @@ def _by_z3(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> b
     model = solver.model()
     return {n: model.eval(v, model_completion=True).as_long() for n, v in var.items()}
 
+
 # %% [markdown]
 # ## Together
 
@@ -335,6 +352,7 @@ class Verdict:
     holds: bool | None
     fails_at: tuple[tuple[str, int], ...] = ()  # empty where it fails at every size
     by: str = 'normal form'
+
 
 # %%
 #| export
@@ -354,6 +372,7 @@ def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> t
         if names_of(value) <= sizes.keys(): sizes = sizes | {name: evaluate(value, sizes)}
     return tuple(sorted((n, v) for n, v in sizes.items() if n in written))
 
+
 # %%
 #| export
 def decide(
@@ -366,6 +385,7 @@ def decide(
 def possible(facts: Facts, goal: Claim) -> bool:
     "Is there a size, under the facts, at which it holds? (Yes where it is not known.)"
     return decide(facts, ~goal).holds is not True
+
 
 # %%
 assert decide(Facts(), claim(C % H, '==', 0)) == Verdict(False, (('C', 1), ('H', 2)), 'trying')

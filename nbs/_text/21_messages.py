@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import CodeType, FrameType
 
+
 # %% [markdown]
 # ## Where
 #
@@ -38,6 +39,7 @@ class Place:
         if 'ipykernel' in name or name.startswith('<ipython'): name = 'this notebook'
         return f'{name}:{self.line}:{self.column + 1}'
 
+
 # %%
 #| export
 @lru_cache(256)
@@ -50,6 +52,7 @@ def source_tree(file: str) -> ast.Module | None:
     linecache.checkcache(file)
     lines = tuple(linecache.getlines(file))
     return _parsed(file, lines) if lines else None
+
 
 # %%
 #| export
@@ -67,6 +70,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case ast.Return(value): parts = [value]
         case _: parts = []
     return parts[index] if 0 <= index < len(parts) else node
+
 
 # %%
 #| export
@@ -90,6 +94,7 @@ def place_of(frame: FrameType, index: int | None = None, method: bool = False) -
 def place_of_code(code: CodeType) -> Place:
     "Where a function is defined."
     return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
+
 
 # %% [markdown]
 # ## The error
@@ -119,6 +124,7 @@ class ShapeError(TypeError):
         return [f'{type(self).__name__}:', *_lines(self)]
     def _repr_html_(self) -> str: return _page(self)
 
+
 # %%
 #| export
 def _lines(e: ShapeError) -> list[str]:
@@ -136,6 +142,7 @@ def _at(e: ShapeError) -> str:
     if e.place is None: return ''
     return f'{e.place}: ' + (f'in {e.place.function}: ' if e.place.function not in ('', '<module>') else '')
 
+
 # %%
 #| export
 def _source(place: Place | None) -> list[str]:
@@ -148,6 +155,7 @@ def _source(place: Place | None) -> list[str]:
     indent = len(line) - len(line.lstrip())
     carets = [] if end <= column else ['    | ' + ' '*(column - indent) + '^'*(end - column)]
     return [f'{place.line:3} | {line.strip()}', *carets]
+
 
 # %%
 #| export
@@ -166,6 +174,7 @@ def as_record(e: ShapeError) -> dict:
             'function': p.function, 'reason': e.reason, 'expected': e.expected and str(e.expected), 'observed': e.observed and str(e.observed),
             'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint}
 
+
 # %%
 #| export
 def _page(e: ShapeError) -> str:
@@ -174,6 +183,7 @@ def _page(e: ShapeError) -> str:
     style = {'- expected': 'color:#2a7', '- observed': 'color:#c33', 'hint': 'font-style:italic'}
     shown = [next((f'<span style="{s}">{t}</span>' for k, s in style.items() if t.startswith(k)), t) for t in text]
     return '<pre class="shape-error">' + '\n'.join(f'<b style="color:#c33">{t}</b>' if set(t) <= set(' |^') else t for t in shown) + '</pre>'
+
 
 # %%
 e = ShapeError('matmul: the left side has 3 columns, the right side has 4 rows', 'Mat<3, 5>', 'Mat<4, 5>', everywhere=True)

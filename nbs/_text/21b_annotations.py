@@ -22,6 +22,7 @@ import numpy as np
 from bendml.shape.dims import Dim, DimError, names_of, parse_dim
 from bendml.shape.messages import ShapeError, place_of_code
 
+
 # %% [markdown]
 # ## Axes
 #
@@ -47,10 +48,12 @@ def _factors(text: str) -> tuple[Dim, ...]:
     parts = text.split('*')
     return tuple(map(parse_dim, parts)) if len(parts) > 1 and all(p.strip().isidentifier() for p in parts) else ()
 
+
 # %%
 assert read_size(784)[0] == read_size('784')[0] == read_size(typing.Literal[784])[0] == 784
 assert read_size(typing.Annotated[Any, '4*D'])[0] == 4*Dim('D')
 read_size('H*D')
+
 
 # %% [markdown]
 # ## Arrays
@@ -72,6 +75,7 @@ class ArraySpec:
     def __or__(self, other): return typing.Union[self, other]
     def __ror__(self, other): return typing.Union[other, self]
 
+
 # %%
 #| export
 def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
@@ -80,6 +84,7 @@ def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
     if not sizes: return 'a number'
     name = {1: 'Vec', 2: 'Mat'}.get(len(sizes), 'Arr')
     return f'{name}<{", ".join(map(str, sizes))}>' + (f' of {dtype}' if dtype else '')
+
 
 # %%
 #| export
@@ -105,9 +110,11 @@ class L:
     "A size that is a number, or text: `L[784]`, `L[\"4*D\"]`. To a type checker it is `typing.Literal`."
     def __class_getitem__(cls, size) -> Dim | str: return size if isinstance(size, str) else read_size(size)[0]
 
+
 # %%
 B, D = Dim('B'), Dim('D')
 Mat[B, L[784]], Vec['4*D'], Arr[B, D, 4*D, D + 1]
+
 
 # %%
 #| export
@@ -124,6 +131,7 @@ class Float(_Wrapper): "Floating point of any width."; changes = {'dtype': 'floa
 class F32(_Wrapper): "float32."; changes = {'dtype': 'float32'}
 class F64(_Wrapper): "float64."; changes = {'dtype': 'float64'}
 
+
 # %% [markdown]
 # A weight of a layer can be stored `in×out`, to be used as `x @ w`, or `out×in`, to be used as `x @ w.T`. When it is square,
 # its shape cannot tell which. The layout does.
@@ -134,8 +142,10 @@ class InOut(_Wrapper): "A weight stored in×out, used as `x @ w`."; changes = {'
 class OutIn(_Wrapper): "A weight stored out×in, used as `x @ w.T`."; changes = {'layout': 'out×in'}
 class Grad(_Wrapper): "A gradient that flows back: it meets a weight's out axis, not its in axis."; changes = {'layout': 'grad'}
 
+
 # %%
 InOut[Mat[D, D]], Int[Vec[B]]
+
 
 # %% [markdown]
 # ## Several values, and records
@@ -174,6 +184,7 @@ class DictSpec:
 
 Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
 
+
 # %% [markdown]
 # `read_annotation` turns whatever stands after the colon into one of these; None means that it says nothing about shapes.
 
@@ -196,6 +207,7 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
     return _record(written)
 
+
 # %%
 #| export
 def _record(cls: Any) -> TupleSpec | DictSpec | None:
@@ -209,12 +221,14 @@ def _record(cls: Any) -> TupleSpec | DictSpec | None:
     if not all(fields.values()): return None
     return TupleSpec(tuple(fields.values()), tuple(fields), cls)
 
+
 # %%
 class Layer(typing.NamedTuple):
     w: Mat[Dim('N'), Dim('M')]
     b: Vec[Dim('M')]
 
 print(read_annotation(Layer, globals()), read_annotation(tuple[Vec[B], Mat[B, D]], {}), sep='\n')
+
 
 # %% [markdown]
 # ## jaxtyping
@@ -234,6 +248,7 @@ def _jaxtyping(written: Any) -> ArraySpec:
              if dtypes and all(d.startswith(starts) for d in dtypes)]
     dtype = dtypes[0] if len(dtypes) == 1 else kinds[0] if kinds else ''
     return ArraySpec(tuple(s for s, _ in sizes), tuple(f for _, f in sizes), dtype)
+
 
 # %% [markdown]
 # ## A function's signature
@@ -255,6 +270,7 @@ def _scope(f: Callable) -> dict[str, Any]:
         except ValueError: pass
     return {**f.__globals__, **cells}
 
+
 # %%
 #| export
 def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signature:
@@ -269,6 +285,7 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signatur
     for name, p in python.parameters.items():
         if isinstance(read[name], SizeSpec) and written[name] is int and p.default is not p.empty: read[name] = None
     return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)
+
 
 # %%
 def step(x: Mat[B, D], y: 'Int[Vec[B]]', n_head: int, eps=1e-5) -> Mat[B, D]: ...

@@ -25,6 +25,7 @@ from bendml.shape.dims import Dim, names_of
 from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
 from bendml.shape.messages import Place, ShapeError, place_of
 
+
 # %% [markdown]
 # ## One run
 #
@@ -61,6 +62,7 @@ def tracing(trace: Trace):
     try: yield trace
     finally: _running.trace = before
 
+
 # %%
 #| export
 def holds(goal: Claim) -> Verdict:
@@ -84,6 +86,7 @@ def branch(goal: Claim) -> bool:
     way = choose()
     current().facts = assume(current().facts, goal if way else ~goal)
     return way
+
 
 # %% [markdown]
 # ## Refusing
@@ -109,6 +112,7 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     trace.refused = trace.refused or error
     raise error
 
+
 # %% [markdown]
 # ## Sizes at run time
 #
@@ -127,6 +131,7 @@ def as_dim(value: Any) -> Dim | None:
     if type(value) is Size: return value.dim
     if isinstance(value, int | np.integer) and not isinstance(value, bool): return Dim(int(value))
     return value if isinstance(value, Dim) else None
+
 
 # %%
 #| export
@@ -151,6 +156,7 @@ def _comparison(op: str):
         if isinstance(other, float) and op != '==' and op != '!=': return choose()
         return NotImplemented
     return method
+
 
 # %%
 #| export
@@ -186,10 +192,12 @@ class Size:
     def bit_length(self): self._no_value()
     real = property(lambda self: self)
 
+
 # %%
 with tracing(Trace(plan=(True,))) as trace:
     n = Size(Dim('n'))
     print(n + 1 > 0, (4*n)//4 == n, n % 2 == 0, trace.facts.claims)
+
 
 # %% [markdown]
 # ## Axes with an identity
@@ -212,6 +220,7 @@ def axis(size: Dim | int, **more) -> Axis:
     "A new axis, with an identity of its own."
     size = current().facts.normal(Dim(size))
     return Axis(size, next(current().count), **more)
+
 
 # %%
 #| export
@@ -238,6 +247,7 @@ class Array:
     __repr__ = __str__
     def __format__(self, spec): return 'a number' if spec else str(self)
 
+
 # %%
 #| export
 def entries(x: Array) -> Dim:
@@ -261,6 +271,7 @@ def is_symbolic(value: Any, depth: int = 4) -> bool:
     if depth and isinstance(value, list | tuple): return hasattr(value, 'grown') or any(is_symbolic(v, depth - 1) for v in value)
     if depth and isinstance(value, dict): return any(is_symbolic(v, depth - 1) for v in value.values())
     return isinstance(value, slice) and any(is_symbolic(v) for v in (value.start, value.stop, value.step))
+
 
 # %% [markdown]
 # ## The table of operations
@@ -296,6 +307,7 @@ def op_of(f: Any) -> Op | None:
     try: return OPS.get(f)
     except TypeError: return None  # not hashable, so not an operation
 
+
 # %%
 #| export
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
@@ -313,6 +325,7 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
 def no_rule(f: Callable) -> None:
     name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
     refuse(f'{name} has no shape rule', hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
+
 
 # %% [markdown]
 # ## What NumPy asks
@@ -335,6 +348,7 @@ def _protocols(cls: type) -> type:
     for name, f in OPERATORS.items(): setattr(cls, name, f)
     return cls
 
+
 # %%
 #| export
 class _Method:
@@ -344,6 +358,7 @@ class _Method:
     def __call__(self, *args, **kwargs): return perform(self.function, (self.array, *args), kwargs, method=True)
 
 METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
+
 
 # %%
 #| export
@@ -375,6 +390,7 @@ def _operators() -> dict[str, Callable]:
 OPERATORS = _operators()
 _protocols(Array)
 
+
 # %% [markdown]
 # A condition on numbers goes both ways. An array with several entries has no truth value, in NumPy as here.
 
@@ -396,6 +412,7 @@ def _opaque(what: str):
 for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value', tolist='the values', item='the value').items():
     setattr(Array, _name, _opaque(_what))
 Array.__bool__ = _truth
+
 
 # %%
 #| export

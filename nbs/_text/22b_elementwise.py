@@ -19,6 +19,7 @@ from bendml.shape.dims import Dim
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, current, holds, number, perform, refuse, rule
 
+
 # %% [markdown]
 # ## Operands
 #
@@ -38,6 +39,7 @@ def lift(value: Any, operand: int | None = None) -> Array:
     if hasattr(value, '__array__') and not callable(getattr(value, 'shape', None)): return lift(np.asarray(value))
     refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, operand=operand)
 
+
 # %%
 #| export
 def same(a: Dim, b: Dim) -> Verdict:
@@ -46,6 +48,7 @@ def same(a: Dim, b: Dim) -> Verdict:
 
 def with_new_ids(x: Array) -> Array:
     return Array((axis(a.size, one=a.one, parts=a.parts) for a in x.axes), x.dtype)
+
 
 # %% [markdown]
 # ## The rule of broadcasting
@@ -78,6 +81,7 @@ def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis
 
 def _at(x: Array, i: int) -> Axis | None: return x.axes[i] if -i <= x.ndim else None
 
+
 # %%
 #| export
 def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, int], i: int) -> Axis:
@@ -99,6 +103,7 @@ def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
            _fit(wanted, seen), verdict, blame)
 
+
 # %%
 #| export
 def _fit(wanted: Array, seen: Array) -> str:
@@ -115,6 +120,7 @@ def _fit(wanted: Array, seen: Array) -> str:
 
 def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
     return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted.axes))
+
 
 # %%
 #| export
@@ -133,6 +139,7 @@ def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
     from bendml.shape.dims import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
+
 
 # %%
 #| export
@@ -153,6 +160,7 @@ def _from_another_place(big: Array, small: Array, operand: int) -> None:
             k = ids.index(own.id) - len(ids)
             refuse(f'its axis {i} is axis {k} of the other operand, where it is paired with axis {i}', spelled(big.sizes), spelled(small.sizes),
                    'write keepdims=True in the reduction' if small.lost else f'write [{", ".join([":"] + ["None"]*(-k - 1))}] to put it in its place', operand=operand)
+
 
 # %% [markdown]
 # ## Functions of entries
@@ -179,6 +187,7 @@ def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
     except TypeError as e:
         refuse(str(e).split(', and')[0].split(" for the input types")[0], hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
 
+
 # %%
 #| export
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
@@ -191,6 +200,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     results = tuple(Array(axes, kind, lost) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
+
 
 # %%
 #| export
@@ -210,6 +220,7 @@ def stored(result: Any, out: Any) -> Any:
 
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
     refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
+
 
 # %%
 #| export
@@ -231,6 +242,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **_):
     return elementwise(np.maximum, [a, bounds[0]], out) if len(bounds) == 1 else stored(elementwise(np.clip, [a, *bounds]), out)
 
 METHODS['clip'] = np.clip
+
 
 # %% [markdown]
 # Functions of one array that keep its shape and are not ufuncs.
@@ -255,6 +267,7 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.
 def allclose(a, b, *_, **__):
     lift(a), lift(b)
     return number(bool)
+
 
 # %% [markdown]
 # ## Conversions

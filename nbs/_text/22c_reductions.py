@@ -17,6 +17,7 @@ from bendml.shape.facts import claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, current, entries, holds, number, refuse, rule
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
 
+
 # %% [markdown]
 # ## Which axis
 #
@@ -37,6 +38,7 @@ def axis_numbers(numbers: Any, ndim: int) -> tuple[int, ...]:
     found = tuple(axis_number(n, ndim) for n in (numbers if isinstance(numbers, tuple | list) else (numbers,)))
     if len(set(found)) < len(found): refuse('the same axis twice', 'different axes', numbers)
     return found
+
 
 # %% [markdown]
 # ## The shape of a reduction
@@ -68,6 +70,7 @@ def not_empty(sizes: list[Dim], x: Array) -> None:
         verdict = holds(claim(size, '>=', 1))
         if not verdict.holds: refuse(f'{size} can be 0, and then there is nothing to choose from', f'{size} >= 1', x, 'guard it: if x.size == 0: ...', verdict, 0)
 
+
 # %%
 #| export
 def _reduction(*functions, needs_one=False, as_dtype=None):
@@ -81,6 +84,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
 
 _reduction(np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar)
 _reduction(np.any, np.all, as_dtype=bool)
+
 
 # %% [markdown]
 # The maximum has no `dtype` parameter, so its second positional argument after the axis is `out`.
@@ -99,6 +103,7 @@ _choosing(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin, np.ptp)
 _choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
 _choosing(np.median, np.nanmedian, needs_one=False)
 METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin ptp'.split()}
+
 
 # %% [markdown]
 # `x.any(1)` and `np.any(x, 1)` take `out` second; their rule is the first one, where it is third, so a positional `out`
@@ -128,6 +133,7 @@ def _same_shape(x: Array, y: Array) -> None:
     for a, b in zip(x.axes, y.axes):
         if not (verdict := same(a.size, b.size)).holds: refuse('the shapes differ', x, y, verdict=verdict, operand=1)
 
+
 # %%
 #| export
 @rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
@@ -146,6 +152,7 @@ def cumulative(a, axis=None, dtype=None, out=None):
 def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
 
 METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
+
 
 # %%
 #| export
@@ -167,6 +174,7 @@ for _f in (np.argsort, np.argpartition):
     def order(a, *args, axis=-1, **kwargs): return Array(lift(a).axes, np.int64)
 
 METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
+
 
 # %% [markdown]
 # ## The methods of a ufunc
@@ -195,6 +203,7 @@ def ufunc_outer(f, a, b, **_):
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
+
 
 # %%
 from bendml.shape.symbols import Trace, tracing

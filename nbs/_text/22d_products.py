@@ -20,6 +20,7 @@ from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, holds, number,
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number, axis_numbers
 
+
 # %% [markdown]
 # ## Contraction
 #
@@ -40,6 +41,7 @@ def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
     if a.parts and b.parts and a.parts != b.parts and sorted(map(str, a.parts)) == sorted(map(str, b.parts)):
         order = ['*'.join(map(str, p)) for p in (b.parts, a.parts)]
         refuse('an axis was merged in another order than the weight expects', order[0], order[1], 'transpose before the reshape that merged it', operand=0)
+
 
 # %% [markdown]
 # The gradient of a weight, `x.T @ dy`, is a contraction over the batch. What is left is an in axis and an out axis, in the
@@ -62,6 +64,7 @@ def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     "An axis for a result that may already have one with this identity."
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
 
+
 # %%
 #| export
 @rule(np.matmul)
@@ -81,6 +84,7 @@ def matmul(a, b, out=None, **_):
     if right: axes = (*axes, apart(axes, right))
     return stored(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
+
 # %%
 #| export
 def _transposed(x: Array, y: Array) -> str:
@@ -95,6 +99,7 @@ def _transposed(x: Array, y: Array) -> str:
     if product == rows: return f'flatten the left side first: .reshape({x.axes[0].size}, {rows})'
     if (d := (rows - x.axes[-1].size).const) is not None and abs(d) <= 2 and x.axes[-1].size.const is None: return f'the sizes differ by {abs(d)}: is a slice one too long or too short?'
     return ''
+
 
 # %%
 #| export
@@ -115,6 +120,7 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
     for j, b in enumerate(y.axes):
         if j not in right: axes = (*axes, apart(axes, b))
     return Array(axes, dtypes(np.multiply, [x, y])[0])
+
 
 # %%
 #| export
@@ -145,6 +151,7 @@ def outer(a, b, out=None):
 
 METHODS |= {'dot': np.dot}
 
+
 # %%
 #| export
 @rule(np.kron)
@@ -160,6 +167,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     for v in (x, y):
         if v.axes[-1].size != 3 or axis not in (None, -1): refuse('vectors of 3 entries along the last axis', 3, v)
     return Array(broadcast(x, y), dtypes(np.multiply, [x, y])[0])
+
 
 # %% [markdown]
 # ## einsum
@@ -189,6 +197,7 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
         axes = (*axes, apart(axes, found[c]))
     return stored(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
+
 # %%
 #| export
 def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
@@ -203,6 +212,7 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             if y is not x: meet(b, a, y, x)
             found[c] = (b, y)
     return {c: a for c, (a, _) in found.items()}
+
 
 # %% [markdown]
 # ## Linear algebra
@@ -247,6 +257,7 @@ def eigh(a, UPLO='L'):
 @rule(np.linalg.eigvalsh)
 def eigvalsh(a, UPLO='L'): return eigh(a)[0]
 
+
 # %%
 #| export
 @rule(np.linalg.solve)
@@ -275,6 +286,7 @@ def lstsq(a, b, rcond=None):
     x, y = lift(a), lift(b)
     if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds: refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
     return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
+
 
 # %% [markdown]
 # The thin factorisations have as many columns as the smaller side; which one that is may depend on the sizes, and then there
@@ -314,6 +326,7 @@ def qr(a, mode='reduced'):
     x = lift(a)
     k = {'reduced': lambda: lesser(x.axes[-2], x.axes[-1]), 'complete': lambda: axis(x.axes[-2].size)}[mode]()
     return Array((*x.axes[:-1], k), _real(x)), Array((*x.axes[:-2], k, x.axes[-1]), _real(x))
+
 
 # %%
 #| export

@@ -22,6 +22,7 @@ from bendml.shape.elementwise import broadcast, dtypes, lift, same, stored
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.products import unknown
 
+
 # %% [markdown]
 # ## Transposing
 #
@@ -65,6 +66,7 @@ Array.T = property(lambda self: transpose(self))
 Array.mT = property(lambda self: swapaxes(self, -1, -2))
 Array.real = Array.imag = property(lambda self: Array(self.axes, dtypes(np.absolute, [self])[0]))
 
+
 # %% [markdown]
 # ## Reshaping
 #
@@ -89,6 +91,7 @@ def shape_of(shape: Any) -> list[Dim]:
     for dim in (found := _sizes(shape)):
         if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, verdict=verdict)
     return found
+
 
 # %%
 #| export
@@ -117,6 +120,7 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
     if not (verdict := holds(claim(total % rest, '==', 0))).holds:
         refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target), verdict, 1)
     return [current().facts.normal(total//rest) if t == -1 else t for t in target]
+
 
 # %%
 #| export
@@ -152,6 +156,7 @@ def _total(sizes: Iterable[Dim]) -> Dim:
 
 def _divides(a: Dim, b: Dim) -> bool: return a != 0 and (b % a) == 0
 
+
 # %%
 #| export
 def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) -> list[Axis]:
@@ -176,6 +181,7 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
                '*'.join(map(str, parts)), '*'.join(map(str, asked)), operand=1)
     return [axis(w, one='written' if w == 1 else '') for w in wanted]
 
+
 # %%
 #| export
 @rule('reshape')
@@ -186,6 +192,7 @@ def ravel(a, order='C'): return reshape(a, (-1,), order) if lift(a).ndim != 1 el
 
 METHODS |= {'reshape': 'reshape', 'ravel': np.ravel, 'flatten': 'flatten'}
 Array.flat = property(lambda self: ravel(self))
+
 
 # %% [markdown]
 # ## Axes of size 1
@@ -242,6 +249,7 @@ def broadcast_arrays(*arrays, subok=False):
     for a in arrays[1:]: sizes = broadcast(Array(sizes), lift(a))
     return tuple(Array(sizes, lift(a).dtype) for a in arrays)
 
+
 # %% [markdown]
 # ## Joining
 #
@@ -270,6 +278,7 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
     whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     return stored(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), out)
+
 
 # %%
 #| export
@@ -315,6 +324,7 @@ def column_stack(tup): return concatenate(_each(tup, lambda x: expand_dims(x, 1)
 @rule(np.append)
 def append(arr, values, axis=None): return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
 
+
 # %%
 #| export
 @rule(np.array, np.asarray, np.asanyarray)
@@ -324,6 +334,7 @@ def array(a, dtype=None, *_, ndmin=0, **__):
     else: x = stack(a)
     x = Array(x.axes, dtype if dtype is not None else x.dtype, x.lost)
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
+
 
 # %% [markdown]
 # ## Splitting
@@ -369,6 +380,7 @@ def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
 @rule(np.hsplit)
 def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if lift(ary).ndim == 1 else 1)
 
+
 # %% [markdown]
 # ## Repeating
 
@@ -405,6 +417,7 @@ def pad(array, pad_width, mode='constant', **_):
     return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b, c in [shape_of((before, after))]), x.dtype)
 
 METHODS |= {'repeat': np.repeat}
+
 
 # %% [markdown]
 # ## Making arrays
@@ -447,6 +460,7 @@ def tril(m, k=0):
     x = lift(m)
     if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
     return x
+
 
 # %%
 #| export
@@ -503,6 +517,7 @@ def indices(dimensions, dtype=int, sparse=False):
     sizes = shape_of(dimensions)
     return Array((axis(len(sizes)), *map(axis, sizes)), dtype)
 
+
 # %% [markdown]
 # ## Asking
 
@@ -528,6 +543,7 @@ def result_type(*args): return np.result_type(*(lift(a).dtype if type(a) is Arra
 
 @rule(np.shares_memory, np.may_share_memory)
 def shares_memory(a, b, *_): return number(bool)
+
 
 # %%
 from bendml.shape.symbols import Trace, tracing

@@ -21,6 +21,7 @@ from bendml.shape.reductions import axis_number, reduced
 from bendml.shape.products import unknown
 from bendml.shape.moves import concatenate, members, ravel, reshape
 
+
 # %% [markdown]
 # ## One axis at a time
 #
@@ -49,6 +50,7 @@ def slice_axis(a: Axis, s: slice) -> Axis:
     if not branch(claim(length, '>=', 0)): return axis(0)
     return a if forward and same(length, a.size).holds and step == 1 else axis(length)
 
+
 # %%
 #| export
 def _position(value: Any, a: Axis) -> Dim:
@@ -62,6 +64,7 @@ def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
     low, high = (Dim(0), a.size) if forward else (Dim(-1), a.size - 1)
     if not branch(claim(dim, '>=', low)): return low
     return dim if branch(claim(dim, '<=', high)) else high
+
 
 # %% [markdown]
 # ## Masks
@@ -83,6 +86,7 @@ def picked(mask: Array) -> Axis:
 def _assume(c):
     from bendml.shape.facts import assume
     return assume(current().facts, c)
+
 
 # %% [markdown]
 # ## Everything at once
@@ -122,6 +126,7 @@ def getitem(x, index):
     if not arrays: return Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ())
     return Array(_placed(axes, arrays, spots), x.dtype)
 
+
 # %%
 #| export
 def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) -> int:
@@ -147,6 +152,7 @@ def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
     at = spots[0] if together else 0
     before = [a for a in axes[:at] if a is not None]
     return [*before, *block, *(a for a in axes[at:] if a is not None)]
+
 
 # %% [markdown]
 # ## Writing
@@ -180,6 +186,7 @@ def copyto(dst, src, casting='same_kind', where=True): stored(elementwise(np.pos
 @rule(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False): lift(val)
 
+
 # %% [markdown]
 # ## Taking
 
@@ -208,6 +215,7 @@ def put_along_axis(arr, indices, values, axis): broadcast(take_along_axis(arr, i
 
 METHODS |= {'take': np.take}
 
+
 # %% [markdown]
 # ## What only the numbers know
 #
@@ -235,6 +243,7 @@ def some(n: Dim, least: int = 0) -> Axis:
     new = unknown('k', least)
     current().facts = _assume(claim(new.size, '<=', n))
     return new
+
 
 # %%
 #| export
@@ -267,6 +276,7 @@ def intersect1d(ar1, ar2, *_, **__): return Array((some(entries(lift(ar1))),), l
 
 @rule(np.union1d)
 def union1d(ar1, ar2): return Array((some(entries(lift(ar1)) + entries(lift(ar2))),), lift(ar1).dtype)
+
 
 # %%
 #| export
@@ -306,6 +316,7 @@ def delete(arr, obj, axis=None):
 
 axis_ = axis
 
+
 # %%
 #| export
 @rule(np.ix_)
@@ -332,6 +343,7 @@ def convolve(a, v, mode='full'):
     if not branch(claim(n, '>=', m)): n, m = m, n
     if not (verdict := holds(claim(m, '>=', 1))).holds: refuse('nothing to slide', 'at least one entry', m, verdict=verdict)
     return Array((axis({'full': n + m - 1, 'same': n, 'valid': n - m + 1}[mode]),), dtypes(np.multiply, [x, y])[0])
+
 
 # %%
 #| export
@@ -373,6 +385,7 @@ def polyval(p, x): return elementwise(np.multiply, [Array(lift(x).axes, lift(x).
 def select(condlist, choicelist, default=0):
     if len(condlist) != len(choicelist): refuse('a choice for each condition', len(condlist), len(choicelist))
     return elementwise(np.add, [elementwise(np.multiply, [c, v]) for c, v in zip(condlist, choicelist)][:2]) if len(condlist) > 1 else elementwise(np.multiply, [condlist[0], choicelist[0]])
+
 
 # %%
 from bendml.shape.symbols import Trace, tracing

@@ -25,6 +25,7 @@ from bendml.shape.symbols import Array, Size, as_dim, axis, branch, current, ref
 from bendml.shape.elementwise import lift
 from bendml.shape.products import unknown
 
+
 # %% [markdown]
 # ## What is iterated over
 
@@ -42,6 +43,7 @@ def as_turns(values: Any) -> Turns | None:
     if type(values) is Array and values.axes and values.axes[0].size.const is None:
         return Turns(values.axes[0].size, lambda k: Array(values.axes[1:], values.dtype))
     if isinstance(values, Growing) and not values.plain(): return Turns(values.total(), lambda k: values.any_element())
+
 
 # %%
 #| export
@@ -61,6 +63,7 @@ def int_of(value: Any) -> Any:
     from bendml.shape.symbols import one_entry
     one_entry(value, 'int()')
     return Size(unknown('i', None).size)
+
 
 # %%
 #| export
@@ -87,6 +90,7 @@ def enumerated(values: Any, start: int = 0) -> Any:
 def backwards(values: Any) -> Any:
     turns = as_turns(values)
     return reversed(values) if turns is None else Turns(turns.count, lambda k: turns.item(turns.count - 1 - k))
+
 
 # %% [markdown]
 # ## Lists that grow
@@ -131,6 +135,7 @@ class Growing(list):
         return self
     def __bool__(self): return list.__len__(self._readable()) > 0
 
+
 # %%
 #| export
 def _only_plain(name: str):
@@ -147,6 +152,7 @@ def _only_plain(name: str):
 
 for _name in '__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop remove clear reverse sort __setitem__ __delitem__ __imul__'.split():
     setattr(Growing, _name, _only_plain(_name))
+
 
 # %% [markdown]
 # ## What a variable looks like
@@ -177,6 +183,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
 
 def _checksum(a: np.ndarray) -> int: return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
 
+
 # %%
 #| export
 def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
@@ -186,6 +193,7 @@ def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
 
 def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
     return {n: fingerprint(v) for n, v in frame.f_locals.items() if n not in dead and not n.startswith('__bendml')}
+
 
 # %%
 #| export
@@ -198,6 +206,7 @@ def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
         shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0]) for m in (before, mark)]
         hint = 'append to a list, and np.stack it after the loop' if what == 'its shape' else 'the loop runs an unknown number of times, so a counter or flag has no known value'
         refuse(f'{name} changes {what} in each turn of the loop', shown[0], shown[1], hint)
+
 
 # %% [markdown]
 # ## The loop
@@ -237,6 +246,7 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...]) -> I
             lists.turn()
         lists.close(turns.count, str(k), step)
     trace.facts = _after(base, trace, k, turns.count - (2 if more else 1))
+
 
 # %%
 #| export
@@ -283,6 +293,7 @@ def _dims(mark: Any) -> Iterator[Dim]:
     elif isinstance(mark, tuple):
         for m in mark: yield from _dims(m)
 
+
 # %% [markdown]
 # A `while` loop on data has no index; its two turns must leave exactly the same state. One whose condition is known is run
 # as it is.
@@ -309,6 +320,7 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         if not condition(): return
         yield
         _invariant(first, _state(frame, dead), {})
+
 
 # %% [markdown]
 # ## Comprehensions

@@ -29,6 +29,7 @@ from bendml.shape.moves import shape_of
 from bendml.shape.loops import Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop, symbolic_range, tick, while_loop, zipped
 from bendml.shape import indexing, reductions
 
+
 # %% [markdown]
 # ## Which variables a loop carries
 #
@@ -64,6 +65,7 @@ def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
     "Variables set in a loop that no turn inherits from the one before."
     own = _stores(target) if target else set()
     return tuple(sorted((own | set().union(*map(_stores, body))) - _read_first(body, own)))
+
 
 # %% [markdown]
 # ## Rewriting
@@ -127,6 +129,7 @@ class _Rewrite(ast.NodeTransformer):
     @staticmethod
     def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
 
+
 # %%
 #| export
 def _comprehension(kind: str):
@@ -140,6 +143,7 @@ def _comprehension(kind: str):
     return visit
 
 for _node, _kind in dict(ListComp='list', SetComp='set', DictComp='dict', GeneratorExp='generator').items(): setattr(_Rewrite, f'visit_{_node}', _comprehension(_kind))
+
 
 # %% [markdown]
 # ## Compiling
@@ -163,6 +167,7 @@ def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     tree = source_tree(code.co_filename)
     nodes = _index(tree).get((code.co_firstlineno, code.co_name), []) if tree else []
     return nodes[0] if len(nodes) == 1 else None
+
 
 # %%
 #| export
@@ -194,6 +199,7 @@ def _find(code: types.CodeType, name: str) -> types.CodeType | None:
             if c.co_name == name: return c
             if (found := _find(c, name)): return found
 
+
 # %%
 #| export
 def copy_of(f: types.FunctionType) -> types.FunctionType | None:
@@ -209,6 +215,7 @@ def copy_of(f: types.FunctionType) -> types.FunctionType | None:
     copy = types.FunctionType(code, {**f.__globals__, **HOOKS}, f.__name__, f.__defaults__, tuple(cells[n] for n in code.co_freevars))
     copy.__kwdefaults__, copy.__qualname__ = f.__kwdefaults__, f.__qualname__
     return copy
+
 
 # %% [markdown]
 # ## Calls
@@ -247,6 +254,7 @@ def _traced(f: types.FunctionType) -> types.FunctionType | None:
     if f.__code__.co_filename.startswith(STDLIB[2]): return None
     return copy_of(f)
 
+
 # %%
 #| export
 def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
@@ -270,6 +278,7 @@ def _returned(value: Any) -> Any:
     if frame.f_code is state.get('root'): _nothing_in_vain(frame)
     return value
 
+
 # %% [markdown]
 # An array that is computed and never used is a mistake more often than not: `att @ k` where `att @ v` was meant leaves `v`
 # without a use. A name that begins with `_` says that it is meant.
@@ -288,6 +297,7 @@ def _nothing_in_vain(frame: types.FrameType) -> None:
     for name in sorted(current().state.get('unused', ())):
         if type(frame.f_locals.get(name)) is Array:
             refuse(f'{name} is never used', f'a use of {name}', 'none', f'was another name written in its place? If it is meant, call it _{name}')
+
 
 # %% [markdown]
 # ## Python's own functions
@@ -316,6 +326,7 @@ def _listed(values: Any = ()) -> Any:
 
 def _tupled(values: Any = ()) -> Any: return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
 
+
 # %%
 #| export
 def _total(values: Any, start: Any = 0) -> Any:
@@ -342,6 +353,7 @@ def _quiet(*_, **__): return None
 
 def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run once to check it, so it should only compute')
 
+
 # %%
 #| export
 SPECIAL: dict[Any, Callable] = {
@@ -359,6 +371,7 @@ SPECIAL: dict[Any, Callable] = {
 def _multiplied(values: Any, start: Any) -> Any:
     for v in values: start = start*v
     return start
+
 
 # %% [markdown]
 # `math` on numbers that are not known gives numbers that are not known.
@@ -397,6 +410,7 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
     if shape is None or shape == (): return number(kind)
     from bendml.shape.symbols import axis
     return Array(map(axis, shape_of(shape)), kind)
+
 
 # %%
 #| export

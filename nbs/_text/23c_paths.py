@@ -55,6 +55,7 @@ def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
     for n, v in zip(names, values): object.__setattr__(made, n, v)
     return made
 
+
 # %%
 #| export
 def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
@@ -66,6 +67,7 @@ def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
         case DictSpec(items): return [a for k, s in items for a in arrays_of(s, f'{name}[{k!r}]')]
         case list(): return [a for i, s in enumerate(spec) for a in arrays_of(s, f'{name}[{i}]')]
     return []
+
 
 # %% [markdown]
 # ## Does the result fit?
@@ -90,6 +92,7 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
                 if k not in value: refuse(f'{what} has no key {k!r}', s, 'nothing')
                 fits(s, value[k], f'{what}[{k!r}]', put)
         case list(): fits(TupleSpec(tuple(spec)), tuple(value), what, put)
+
 
 # %%
 #| export
@@ -119,6 +122,7 @@ def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim])
         if a.parts and p and a.parts != p and sorted(map(str, a.parts)) == sorted(map(str, p)):
             refuse(f'{what} was merged in another order', '*'.join(map(str, p)), '*'.join(map(str, a.parts)), 'transpose before the reshape that merged it')
 
+
 # %% [markdown]
 # ## One path, and all of them
 
@@ -146,6 +150,7 @@ class Path:
 
 MAX_PATHS = 400
 
+
 # %%
 #| export
 def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = frozenset()) -> list[Path]:
@@ -169,6 +174,7 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     if trace.refused: raise trace.refused  # something swallowed it
     return Path(trace, False, _shown(result))
 
+
 # %%
 #| export
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
@@ -186,6 +192,7 @@ def _shown(value: Any) -> str:
     if type(value) is Array: return str(value)
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
+
 
 # %% [markdown]
 # ## The check of a function
@@ -224,6 +231,7 @@ def is_number(p: inspect.Parameter) -> bool:
     "A parameter that holds some float: its value is not looked at."
     return p.annotation in (float, 'float') or isinstance(p.default, float)
 
+
 # %%
 #| export
 def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None) -> Report:
@@ -245,6 +253,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
                   ' or '.join(dict.fromkeys(p.result for p in done)))
+
 
 # %%
 #| export
@@ -272,6 +281,7 @@ def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
         made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
         if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
     return tuple(found)
+
 
 # %%
 from bendml.shape.annotations import Mat, Vec, L, read_signature

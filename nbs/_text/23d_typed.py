@@ -21,6 +21,7 @@ from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, current, holds
 from bendml.shape.elementwise import lift, same
 from bendml.shape.paths import _ROLES, Report, arrays_of, check, fits, is_number, make, start_facts
 
+
 # %% [markdown]
 # ## Weights that know how they are stored
 #
@@ -49,9 +50,11 @@ def stored(
     tagged.layout = layout
     return tagged
 
+
 # %%
 w = stored(np.zeros((3, 3)), 'out×in')
 w.layout, w.T.layout, (w + 1).layout
+
 
 # %% [markdown]
 # ## Numbers for names
@@ -97,6 +100,7 @@ class Binding:
         root = (value - at(1))//slope + 1 if slope else 1
         if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}')
         self._set(name, root, where, error)
+
 
 # %% [markdown]
 # ## The careful check
@@ -152,6 +156,7 @@ def _true(c: Claim, sizes: dict[str, int]) -> bool:
     value = evaluate(c.dim, sizes)
     return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
 
+
 # %%
 #| export
 _KINDS = {'int': 'iu', 'bool': 'b', 'float': 'f'}
@@ -174,6 +179,7 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
                 _bind(s, value[k], f'{name}[{k!r}]', binding, error)
         case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
 
+
 # %%
 #| export
 def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
@@ -192,6 +198,7 @@ def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error:
 
 def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> bool:
     return all(names_of(s) - binding.sizes.keys() or evaluate(s, binding.sizes) == n for s, n in zip(spec.sizes, shape))
+
 
 # %% [markdown]
 # ## The quick check
@@ -233,6 +240,7 @@ def _quick(shapes: Shapes) -> Callable:
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
 
+
 # %%
 #| export
 def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> bool:
@@ -253,6 +261,7 @@ def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> boo
 def _code(size: Dim, known: dict[str, str]) -> str:
     "A size as an expression over the generated function's variables."
     return '(' + str(substitute(size, {n: named(v) for n, v in known.items()})) + ')'
+
 
 # %%
 #| export
@@ -275,6 +284,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
                   f'    if not __ok: __careful({args})']
     else: lines.append(f'    __careful({args})')
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
+
 
 # %% [markdown]
 # ## Calls of one typed function by another
@@ -313,6 +323,7 @@ def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', i: int) ->
         if (frame := user_frame()): e.place = place_of(frame, i)
         raise
 
+
 # %%
 #| export
 class _Names:
@@ -343,6 +354,7 @@ class _Names:
         own = [p for p in a.parts] or [named(n) for m, _ in a.size.terms for n, _ in m if len(a.size.terms) == 1]
         if len(factors) == len(own) > 0: self.sizes |= {n: p for n, p in zip(factors, own) if n not in self.sizes}
 
+
 # %%
 #| export
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
@@ -357,6 +369,7 @@ def _identified(value: Any, spec: Any, names: _Names) -> Any:
     from dataclasses import replace
     axes = [replace(a, id=names.ids[str(s)]) if str(s) in names.ids and [str(t) for t in spec.sizes].count(str(s)) == 1 else a for a, s in zip(value.axes, spec.sizes)]
     return Array(axes, value.dtype)
+
 
 # %% [markdown]
 # ## The decorator
@@ -386,6 +399,7 @@ def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any]
     quick.__shapes__ = made
     return quick
 
+
 # %%
 #| export
 def _names_are_known(shapes: Shapes) -> None:
@@ -410,6 +424,7 @@ class _Method:
         read = {n: read_annotation(a, _scope(self.f), n) for n, a in fields.items()}
         read = {n: s for n, s in read.items() if s is not None}
         setattr(owner, name, _typed(self.f, where, keep, {**(extra or {}), 'self': TupleSpec(tuple(read.values()), tuple(read), owner)}))
+
 
 # %%
 from bendml.shape.annotations import Mat, Vec, L

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Command line
 # > `bendml COMMAND`: each command belongs to the module whose work it does.
-#
+
+# %% [markdown]
 # The command `bendml mnist` is defined on the page about MNIST, `bendml data` on the page about data, and so on. This
 # page only collects them, and imports a module when its command is called, so that `bendml --help` answers at once.
 
@@ -22,6 +23,7 @@ COMMANDS = {  # name: (module, what it does)
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
 }
 
+
 # %%
 #| export
 class _Lazy(click.Group):
@@ -31,12 +33,14 @@ class _Lazy(click.Group):
     def format_commands(self, ctx, formatter):
         with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
+
 # %%
 #| export
 @click.command(cls=_Lazy)
 @click.version_option(package_name='bendml')
 def main():
     "bendml: machine learning that is fast, readable and proved."
+
 
 # %%
 from click.testing import CliRunner

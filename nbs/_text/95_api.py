@@ -4,15 +4,18 @@
 # %% [markdown]
 # # Everything bendml promises
 # > The names that you can import from `bendml`; all else may change.
-#
+
+# %% [markdown]
 # `import bendml` is as light as importing NumPy: a name's module is imported when the name is first used.
 
 # %%
 #| export
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
+    'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
+
 
 # %%
 #| export
@@ -22,6 +25,7 @@ def __getattr__(name: str):
     return getattr(import_module(f'bendml.{_HOME[name]}'), name)
 
 def __dir__() -> list[str]: return sorted(__all__) + ['__version__']
+
 
 # %%
 #| echo: false

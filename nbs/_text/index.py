@@ -1,0 +1,60 @@
+# %% [markdown]
+# # bendml
+# > Machine learning in Python that is fast, readable and proved at once.
+
+# %% [markdown]
+# bendml is a library written as notebooks. Each page of this site is a component: its code, its tests, its proofs and its
+# explanation are the same file, and what you read here is what runs.
+#
+# Three promises set it apart:
+#
+# - **A shape error is refused before anything runs**, for all sizes, in ordinary NumPy code.
+# - **The laws are proved.** That decoding gives back what was encoded, that the reverse pass computes the derivative, that
+#   decoding with a cache is the full forward pass: each is a theorem about the very function that runs, found by z3 and
+#   confirmed by a second solver.
+# - **The kernels are proved** to stay within their arrays and free of races, for every size.
+#
+# And it is fast: the aim is to be ahead of PyTorch, llama.cpp and tiktoken on the same processor, and to print the rows
+# where it is not.
+
+# %% [markdown]
+# ## The first three minutes
+#
+# You need Python 3.11 or later, and nothing else.
+#
+# ```sh
+# git clone https://github.com/bendml/bendml
+# cd bendml
+# make demo
+# ```
+#
+# That makes an environment, fetches MNIST's 70,000 handwritten digits, and trains a network to read them. It ends with
+# a line like this one, which this page has just computed:
+
+# %%
+#| echo: false
+from bendml.data import load_mnist
+from bendml.mnist import init, train
+digits = load_mnist()
+for epoch, e in enumerate(train(init(seed=0), digits), 1): print(f'epoch {epoch}  loss {e.loss!s}  hits {e.hits}/10000')
+
+# %% [markdown]
+# After one look at 60,000 pictures the network reads that many of 10,000 that it has never seen. [MNIST](70_mnist.ipynb)
+# tells how, from the first formula to the last bit.
+#
+# Then, in the same folder:
+#
+# | command | what it does |
+# |---|---|
+# | `make check` | every test, every proof, every page |
+# | `make lab` | this site as notebooks in JupyterLab: change a number, run, see |
+# | `make serve` | this site, on your machine |
+# | `make bench` | the speeds, measured against PyTorch in one run |
+#
+# Or without the repository, `pip install .` and `bendml --help`.
+
+# %% [markdown]
+# ## How to read it
+#
+# The pages are in the order in which they build on each other; each imports only from those before it. A page says why,
+# then shows a definition of a few lines, then what holds of it, then runs it, and ends with what it does not show.

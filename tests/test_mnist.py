@@ -1,0 +1,94 @@
+"MNIST: the published digits, the same bits in every order and on every number of threads, PyTorch as the judge."
+import subprocess, sys
+import numpy as np, pytest
+from click.testing import CliRunner
+from bendml import mnist
+from bendml.data import Mnist, load_mnist
+from bendml.threads import get_threads, set_threads
+
+
+@pytest.fixture(scope='module')
+def digits(mnist_dir): return load_mnist(mnist_dir)
+
+
+def trained(data, **options):
+    "The parameters, and the loss and hits of each epoch."
+    p = mnist.init()
+    return p, [(str(e.loss), e.hits) for e in mnist.train(p, data, **options)]
+
+def equal(p, q): return all(np.array_equal(a, b) for a, b in zip(p, q))
+
+
+def run(*options):
+    out = CliRunner().invoke(mnist.command, options)
+    assert out.exit_code == 0, out.output
+    return out.output
+
+
+def test_fifty_sequential_steps(tmp_path):
+    assert run('--order', 'sequential', '--steps', '50', '--out', str(tmp_path)).splitlines()[-1].startswith('epoch 1  loss 1.6616004  hits 7829/10000  ')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('order', ['sequential', 'fast'])
+def test_three_epochs_give_the_published_digits(digits, order):
+    "Published: 0.5204771 / 9129, 0.27043572 / 9298, 0.2156194 / 9418."
+    (first, h1), (second, h2), (third, h3) = trained(digits, epochs=3, order=order)[1]
+    assert (first, h1) == ('0.5204771', 9129)
+    assert abs(float(second)/0.27043572 - 1) < 3e-4 and abs(h2 - 9298) <= 5
+    assert abs(float(third)/0.2156194 - 1) < 3e-4 and abs(h3 - 9418) <= 5
+
+
+@pytest.mark.parametrize('batch', [1, 7, 100])
+def test_orders_and_threads_give_the_same_bits(digits, batch):
+    few = Mnist(*(a[:250] for a in digits))
+    reference, line = trained(few, order='sequential', batch=batch, epochs=2)
+    for threads in range(1, get_threads() + 1):
+        set_threads(threads)
+        fast, fast_line = trained(few, batch=batch, epochs=2)
+        assert equal(reference, fast) and line == fast_line
+
+
+def test_fast_is_close_for_pictures_without_a_blank_pixel(digits):
+    "Nothing to leave out: still the same bits."
+    noise = np.random.default_rng(1).integers(1, 256, (100, 28, 28), np.uint8)
+    full = Mnist(noise, digits.train_labels[:100], noise, digits.test_labels[:100])
+    assert equal(trained(full, order='sequential', batch=50)[0], trained(full, batch=50)[0])
+
+
+def test_a_step_is_pytorchs(digits):
+    "Twenty steps against PyTorch's autograd and SGD, in float64, so that only a wrong formula could differ."
+    torch = pytest.importorskip('torch')
+    p = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in mnist.init()]
+    sgd = torch.optim.SGD(p, lr=0.1)
+    for i in range(0, 2000, 100):
+        x, y = torch.tensor(mnist.pixels(digits.train_images[i:i + 100])), torch.tensor(digits.train_labels[i:i + 100].astype(np.int64))
+        loss = torch.nn.functional.cross_entropy(torch.relu(x.double() @ p[0] + p[1]) @ p[2] + p[3], y)
+        sgd.zero_grad()
+        loss.backward()
+        sgd.step()
+    ours, _ = trained(digits, steps=20)
+    for a, b in zip(ours, p): assert np.abs(a - b.detach().numpy()).max() < 2e-6
+
+
+def test_the_other_seeds_differ_and_repeat():
+    assert not equal(mnist.init(0), mnist.init(1)) and equal(mnist.init(1), mnist.init(1))
+
+
+def test_a_diverging_loss_is_told(digits):
+    with pytest.raises(FloatingPointError, match='step .* of epoch 1: try a smaller learning rate than 1e'):
+        list(mnist.train(mnist.init(), digits, lr=1e20, steps=20))
+
+
+@pytest.mark.parametrize('options, words', [
+    (['--steps', '0'], 'not in the range'), (['--batch', '60001'], 'not in the range'), (['--lr', '0'], 'not in the range'),
+    (['--order', 'any'], "'fast', 'sequential'"), (['--threads', '999'], 'the number of cores'), (['--seed', '-1'], 'not in the range'),
+])
+def test_bad_options(options, words):
+    out = CliRunner().invoke(mnist.command, options)
+    assert out.exit_code in (1, 2) and words in out.output
+
+
+def test_the_picture(tmp_path):
+    run('--steps', '3', '--out', str(tmp_path/'new'/'folder'))
+    assert (tmp_path/'new/folder/mnist.png').read_bytes()[:8] == b'\x89PNG\r\n\x1a\n'
