@@ -117,7 +117,7 @@ def _lower_bound(dim: Dim) -> tuple[str, int] | None:
 # %% ../../nbs/20b_facts.ipynb #54e1b288
 def _solve(facts: Facts, dim: Dim) -> Facts | None:
     "Solve `dim == 0` for a name that stands alone with the factor 1 or -1."
-    for m, c in sorted(dim.terms, key=lambda t: ("'" in str(t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
+    for m, c in sorted(dim.terms, key=lambda t: (any("'" in str(a) for a, _ in t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
         if len(m) != 1 or m[0][1] != 1 or not isinstance(m[0][0], str) or abs(c) != 1: continue
         name, rest = m[0][0], Dim({k: -c*v for k, v in dim.terms if k != m})
         if name in names_of(rest): continue
