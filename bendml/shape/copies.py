@@ -193,11 +193,11 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (special := _special(f)) is not None: return special(*args, **kwargs)
     if hasattr(f, '__shapes__'): return f.__shapes__.by_signature(args, kwargs)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
+    owner = getattr(f, '__self__', None)
+    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
     if isinstance(f, types.MethodType): return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
     if isinstance(f, type): return _instance(f, args, kwargs)
-    owner = getattr(f, '__self__', None)
-    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
     if isinstance(f, np.vectorize): refuse('np.vectorize hides a loop', hint='declare its shapes: a function that calls it, with @typed')
     method = getattr(type(f), '__call__', None)
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc): return call(method, f, *args, **kwargs)
@@ -209,7 +209,7 @@ def _known(f: Any) -> bool:
 
 def _traced(f: types.FunctionType) -> types.FunctionType | None:
     if f.__code__.co_filename.startswith(STDLIB) and 'site-packages' not in f.__code__.co_filename: return None
-    if f.__code__.co_filename.startswith(STDLIB[2]): return None
+    if f.__code__.co_filename.startswith(STDLIB[2]) or (f.__module__ or '').startswith('bendml.shape.'): return None
     return copy_of(f)
 
 # %% ../../nbs/23b_copies.ipynb #0dc1876b

@@ -169,6 +169,7 @@ def stored(result: Any, out: Any) -> Any:
     if result.ndim < target.ndim or result.sizes != target.sizes: broadcast(target, result)
     if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
         refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}', hint='write x = x + y, or convert with .astype')
+    if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
     return target
 
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:

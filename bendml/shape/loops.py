@@ -55,8 +55,8 @@ def int_of(value: Any) -> Any:
 def zipped(*values: Any, strict: bool = False) -> Any:
     "`zip`; the shortest ends it, so where lengths are not known they must be equal."
     turns = [as_turns(v) for v in values]
-    if not any(turns): return zip(*values)
-    turns = [t or Turns(Dim(len(v)), lambda k, v=v: _alike(v)) for t, v in zip(turns, values)]
+    if all(t is None for t in turns): return zip(*values, strict=strict)
+    turns = [Turns(Dim(len(v)), lambda k, v=v: _alike(v)) if t is None else t for t, v in zip(turns, values)]
     for t in turns[1:]:
         from bendml.shape.elementwise import same
         if not (verdict := same(t.count, turns[0].count)).holds:
@@ -144,7 +144,8 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if isinstance(value, dict): return 'dict', tuple((repr(k), inside(v)) for k, v in value.items())
     if isinstance(value, list | tuple): return type(value).__name__, tuple(map(inside, value))
     if isinstance(value, set | frozenset): return 'set', repr(sorted(map(repr, value)))
-    if isinstance(value, types.FunctionType | types.ModuleType | type | types.BuiltinFunctionType): return 'same', getattr(value, '__qualname__', id(value))
+    if isinstance(value, types.FunctionType): return 'function', value.__qualname__, tuple(map(inside, _reached(value)))
+    if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType): return 'same', getattr(value, '__qualname__', id(value))
     if isinstance(value, Turns): return 'turns', value.count
     return type(value).__name__, id(value) if not hasattr(value, '__dict__') else tuple((k, inside(v)) for k, v in vars(value).items())
 
@@ -157,7 +158,18 @@ def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
     return tuple(_shifted(m, step) for m in mark) if isinstance(mark, tuple) else mark
 
 def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
-    return {n: fingerprint(v) for n, v in frame.f_locals.items() if n not in dead and not n.startswith('__bendml')}
+    "The fingerprints of a function's variables, and of the globals that it names."
+    own = {n: v for n, v in frame.f_locals.items() if n not in dead}
+    shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals and n not in own}
+    return {n: fingerprint(v) for n, v in (shared | own).items() if not n.startswith('__bendml')}
+
+def _reached(f: types.FunctionType) -> Iterator[Any]:
+    "What a helper can change: the variables around it, and the globals that it names."
+    if (f.__module__ or '').partition('.')[0] in ('bendml', 'numpy'): return
+    for cell in f.__closure__ or ():
+        try: yield cell.cell_contents
+        except ValueError: pass
+    yield from (f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__ and not isinstance(f.__globals__[n], types.ModuleType | type))
 
 # %% ../../nbs/23_loops.ipynb #b663e23c
 def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
@@ -280,7 +292,7 @@ def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
         yield turns.item(k)
         lists.turn()
         if any(m[-1] != m[0] for m in lists.marks): refuse('a list grows inside a comprehension', hint='write a for loop')
-    trace.state['comprehended'] = turns.count, str(k)
+    trace.state['comprehended'] = turns.count, str(k), trace.facts
     trace.facts = _after(base, trace, k, turns.count - 1)
 
 def comprehension(make: Callable[[], list]) -> Growing:
@@ -291,7 +303,11 @@ def comprehension(make: Callable[[], list]) -> Growing:
     values, counted = make(), state['comprehended']
     state['comprehended'] = outer
     if counted is None: return Growing(values)
-    count, k = counted
+    count, k, during = counted
     _invariant(before, _state(frame, ()), {})
-    if any(k in names_of(d) for v in values for d in _dims(fingerprint(v))): refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
+    trace = current()
+    after, trace.facts = trace.facts, during  # where k is any index, not the last one
+    varies = any(k in names_of(d) for v in values for d in _dims(fingerprint(v)))
+    trace.facts = after
+    if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
     return Growing(values, [count])

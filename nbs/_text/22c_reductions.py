@@ -14,7 +14,7 @@ import numpy as np
 
 from bendml.shape.dims import Dim, names_of
 from bendml.shape.facts import claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, current, entries, holds, number, refuse, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, branch, current, entries, holds, number, refuse, rule
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
 
 
@@ -125,6 +125,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
             verdict = same(w.axes[0].size, x.axes[i].size)
             if not verdict.holds: refuse('a weight for each entry along the axis', f'Vec<{x.axes[i].size}>', w, verdict=verdict, operand=2)
         else: _same_shape(x, w)
+        not_empty([x.axes[axis_number(axis, x.ndim)].size if axis is not None else entries(x)], x)
     result = reduced(x, axis, keepdims, dtypes(np.true_divide, [x, 1.0])[0])
     return (result, result) if returned else result
 
@@ -138,7 +139,7 @@ def _same_shape(x: Array, y: Array) -> None:
 #| export
 @rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
 def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
-    result = reduced(lift(a), axis, keepdims, np.float64)
+    result = reduced(lift(a), axis, keepdims, np.float64, needs_one=True)
     return Array((*lift(q).axes, *result.axes), np.float64)
 
 @rule(np.cumsum, np.cumprod, np.nancumsum, np.nancumprod)
@@ -161,7 +162,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
     size = x.axes[i].size - n + (prepend is not None) + (append is not None)
-    if not (verdict := holds(claim(size, '>=', 0))).holds: refuse(f'differences of order {n} along {x.axes[i].size} entries', f'at least {n} entries', x, verdict=verdict)
+    if not branch(claim(size, '>=', 0)): size = Dim(0)
     return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
 
 axis_ = axis

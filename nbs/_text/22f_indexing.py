@@ -17,7 +17,7 @@ from bendml.shape.dims import Dim
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, number, perform, refuse, rule, size_value
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from bendml.shape.reductions import axis_number, reduced
+from bendml.shape.reductions import axis_number, not_empty, reduced
 from bendml.shape.products import unknown
 from bendml.shape.moves import concatenate, members, ravel, reshape
 
@@ -141,6 +141,8 @@ def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) 
 def _index_array(a: Axis, index: Array) -> None:
     if index.dtype.kind not in 'iu':
         refuse(f'an index array of dtype {index.dtype}', 'whole numbers or truth values', f'{index} of {index.dtype}', 'declare it: Int[...] or Bool[...] around its annotation', operand=1)
+    if index.below is None and entries(index) != 0 and not (verdict := holds(claim(a.size, '>=', 1))).holds:
+        refuse(f'an axis of size {a.size}, which can be 0, has nothing to take', f'{a.size} >= 1', a.size, verdict=verdict, operand=1)
     if index.below is not None and not (verdict := holds(claim(index.below, '<=', a.size))).holds:
         refuse(f'indices up to {index.below - 1} of an axis of size {a.size}', f'{index.below} <= {a.size}', f'{index.below} > {a.size}', f'add where=["{index.below} <= {a.size}"]', verdict, 1)
 
@@ -167,7 +169,6 @@ def setitem(x, index, value):
     if new.ndim > target.ndim and all(a.size == 1 for a in new.axes[:new.ndim - target.ndim]): new = Array(new.axes[new.ndim - target.ndim:], new.dtype)
     dtype = np.result_type(new.dtype) if new.dtype != bool else target.dtype
     stored(Array(new.axes, target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or dtype.kind in 'fiub' and target.dtype.kind in 'fiub' else dtype, new.lost), target)
-    current().state.get('masks', {}).pop(id(x), None)  # a mask that was written to may pick another number
 
 Array.__getitem__ = lambda self, index: perform('getitem', (self, index), {})
 Array.__setitem__ = lambda self, index, value: perform('setitem', (self, index, value), {})
@@ -207,6 +208,7 @@ def take_along_axis(arr, indices, axis=-1):
     i = axis_number(axis, x.ndim)
     if ids.ndim != x.ndim: refuse('as many axes in the indices as in the array', f'{x.ndim} axes', ids, 'write [..., None] after the indices', operand=1)
     if ids.dtype.kind not in 'iu': refuse(f'indices of dtype {ids.dtype}', 'whole numbers', ids, 'declare it: Int[...]', operand=1)
+    _index_array(x.axes[i], ids)
     broadcast(*(Array((*v.axes[:i], *v.axes[i + 1:])) for v in (x, ids)))
     return Array((*(ids.axes[k] if k == i or x.axes[k].size == 1 else x.axes[k] for k in range(x.ndim)),), x.dtype)
 
@@ -331,6 +333,7 @@ def ix_(*args):
 
 @rule(np.interp)
 def interp(x, xp, fp, *_, **__):
+    not_empty([lift(xp).axes[0].size], lift(xp))
     if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds: refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
     return Array(lift(x).axes, np.float64)
 
