@@ -12,6 +12,7 @@ import click
 
 # %% ../nbs/90_cli.ipynb #d67daaae
 COMMANDS = {  # name: (module, what it does)
+    'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
 }

@@ -3,7 +3,7 @@ import itertools, warnings
 import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
 from bendml.shape.copies import copy_of
-from bendml.shape.dims import Dim, evaluate, names_of, parse_dim
+from bendml.shape.sizes import Dim, evaluate, names_of, parse_dim
 from bendml.shape.elementwise import lift
 from bendml.shape.facts import Facts, bound
 from bendml.shape.messages import ShapeError

@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .dims import Dim, DimError, names_of, parse_dim
+from .sizes import Dim, DimError, names_of, parse_dim
 from .messages import ShapeError, place_of_code
 
 # %% ../../nbs/21b_annotations.ipynb #858ae0c7

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .dims import Dim
+from .sizes import Dim
 from .facts import claim
 from .messages import ShapeError, source_tree
 from .symbols import OPS, Array, Size, _Method, as_dim, branch, choose, current, is_symbolic, number, one_entry, op_of, perform, refuse, rule, size_value

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .annotations import spelled
-from .dims import Dim
+from .sizes import Dim
 from .facts import Verdict, claim
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, current, holds, number, perform, refuse, rule
 
@@ -104,7 +104,7 @@ def _every_combination(a: Array, b: Array, operand: int, big: Array | None = Non
 
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
-    from bendml.shape.dims import names_of
+    from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
 # %% ../../nbs/22b_elementwise.ipynb #c04d674c

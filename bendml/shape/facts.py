@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Iterable, Iterator
 
-from .dims import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
+from .sizes import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
 import ast
 
 # %% ../../nbs/20b_facts.ipynb #03384993
@@ -84,7 +84,7 @@ class Facts:
 # %% ../../nbs/20b_facts.ipynb #6e1a1592
 def _rewritten(dim: Dim, rules: Iterable[tuple[tuple, int, Dim]]) -> Dim:
     "Apply each rule to each term that it divides, once."
-    from bendml.shape.dims import _quotient
+    from bendml.shape.sizes import _quotient
     for monomial, factor, rest in rules:
         for m, c in dim.terms:
             left = _quotient(m, monomial)

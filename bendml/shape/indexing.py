@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .annotations import spelled
-from .dims import Dim
+from .sizes import Dim
 from .facts import Verdict, claim
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, number, perform, refuse, rule, size_value
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored

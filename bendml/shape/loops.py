@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
-from .dims import Dim, names_of, substitute
+from .sizes import Dim, names_of, substitute
 from .facts import Facts, assume, bound, claim, possible
 from .symbols import Array, Size, as_dim, axis, branch, current, refuse, size_value
 from .elementwise import lift

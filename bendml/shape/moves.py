@@ -18,7 +18,7 @@ from typing import Any, Iterable
 import numpy as np
 
 from .annotations import spelled
-from .dims import Dim
+from .sizes import Dim
 from .facts import Verdict, claim
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, is_symbolic, number, refuse, rule, size_value
 from .elementwise import broadcast, dtypes, lift, same, stored
@@ -109,7 +109,7 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
 # %% ../../nbs/22e_axes.ipynb #b947c450
 def _divisible(x: Array, target: list[Dim]) -> str:
     "A hint for a quotient that does not come out."
-    from bendml.shape.dims import Floor
+    from bendml.shape.sizes import Floor
     for t in target:
         for m, _ in t.terms:
             for atom, _ in m:

@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .dims import Dim, names_of, substitute
+from .sizes import Dim, names_of, substitute
 from .facts import Claim, Facts, assume, bound, claim, parse_claim
 from .messages import Place, ShapeError, place_at, place_of, place_of_code
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .annotations import spelled
-from .dims import Dim, fresh
+from .sizes import Dim, fresh
 from .facts import claim
 from .symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored

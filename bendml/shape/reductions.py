@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .dims import Dim, names_of
+from .sizes import Dim, names_of
 from .facts import claim
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, branch, current, entries, holds, number, refuse, rule
 from .elementwise import dtypes, elementwise, lift, same, stored

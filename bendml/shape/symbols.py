@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator
 import numpy as np
 
 from .annotations import spelled
-from .dims import Dim, names_of
+from .sizes import Dim, names_of
 from .facts import Claim, Facts, Verdict, assume, claim, decide
 from .messages import Place, ShapeError, place_of
 

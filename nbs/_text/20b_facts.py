@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Iterable, Iterator
 
-from bendml.shape.dims import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
+from bendml.shape.sizes import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
 import ast
 
 
@@ -118,7 +118,7 @@ class Facts:
 #| export
 def _rewritten(dim: Dim, rules: Iterable[tuple[tuple, int, Dim]]) -> Dim:
     "Apply each rule to each term that it divides, once."
-    from bendml.shape.dims import _quotient
+    from bendml.shape.sizes import _quotient
     for monomial, factor, rest in rules:
         for m, c in dim.terms:
             left = _quotient(m, monomial)

@@ -68,6 +68,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case ast.Call(_, args, keywords): parts = [*args, *(k.value for k in keywords)]
         case ast.Subscript(value, index_): parts = [value, index_]
         case ast.Return(value): parts = [value]
+        case ast.For(_, it): return it
         case _: parts = []
     return parts[index] if 0 <= index < len(parts) else node
 
@@ -84,7 +85,7 @@ def place_at(
     if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
     node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and _span(n) == (line, end_line, column, end_column)), None) if tree else None
-    if node is not None and index is not None: line, end_line, column, end_column = _span(_operand(node, index, method))
+    if node is not None and (index is not None or isinstance(node, ast.For)): line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 
 def place_of(frame: FrameType, index: int | None = None, method: bool = False) -> Place:

@@ -19,7 +19,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.dims import Dim, DimError, names_of, parse_dim
+from bendml.shape.sizes import Dim, DimError, names_of, parse_dim
 from bendml.shape.messages import ShapeError, place_of_code
 
 

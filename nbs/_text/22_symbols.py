@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterable, Iterator
 import numpy as np
 
 from bendml.shape.annotations import spelled
-from bendml.shape.dims import Dim, names_of
+from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
 from bendml.shape.messages import Place, ShapeError, place_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.annotations import spelled
-from bendml.shape.dims import Dim
+from bendml.shape.sizes import Dim
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, current, holds, number, perform, refuse, rule
 
@@ -137,7 +137,7 @@ def _every_combination(a: Array, b: Array, operand: int, big: Array | None = Non
 
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
-    from bendml.shape.dims import names_of
+    from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
 

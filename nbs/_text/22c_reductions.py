@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bendml.shape.dims import Dim, names_of
+from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, branch, current, entries, holds, number, refuse, rule
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.annotations import spelled
-from bendml.shape.dims import Dim, fresh
+from bendml.shape.sizes import Dim, fresh
 from bendml.shape.facts import claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored

@@ -15,7 +15,7 @@ from typing import Any, Iterable
 import numpy as np
 
 from bendml.shape.annotations import spelled
-from bendml.shape.dims import Dim
+from bendml.shape.sizes import Dim
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, is_symbolic, number, refuse, rule, size_value
 from bendml.shape.elementwise import broadcast, dtypes, lift, same, stored
@@ -126,7 +126,7 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
 #| export
 def _divisible(x: Array, target: list[Dim]) -> str:
     "A hint for a quotient that does not come out."
-    from bendml.shape.dims import Floor
+    from bendml.shape.sizes import Floor
     for t in target:
         for m, _ in t.terms:
             for atom, _ in m:

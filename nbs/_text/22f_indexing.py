@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.annotations import spelled
-from bendml.shape.dims import Dim
+from bendml.shape.sizes import Dim
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, number, perform, refuse, rule, size_value
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
-from bendml.shape.dims import Dim, names_of, substitute
+from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim, possible
 from bendml.shape.symbols import Array, Size, as_dim, axis, branch, current, refuse, size_value
 from bendml.shape.elementwise import lift

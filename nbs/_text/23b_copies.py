@@ -19,7 +19,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.dims import Dim
+from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.messages import ShapeError, source_tree
 from bendml.shape.symbols import OPS, Array, Size, _Method, as_dim, branch, choose, current, is_symbolic, number, one_entry, op_of, perform, refuse, rule, size_value

@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.dims import Dim, names_of, substitute
+from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
 from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled

@@ -8,12 +8,13 @@
 # %%
 #| hide
 #| export
-import functools, inspect, sys, types
+import functools, inspect, sys, threading, types
+from contextlib import contextmanager
 from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.dims import Dim, evaluate, named, names_of, substitute
+from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim, claim, parse_claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, read_signature, spelled
@@ -54,6 +55,17 @@ def stored(
 # %%
 w = stored(np.zeros((3, 3)), 'out×in')
 w.layout, w.T.layout, (w + 1).layout
+
+
+# %%
+#| export
+def as_mat(
+    a: Any,           # an array with two axes
+) -> np.ndarray:      # the same; to a type checker, a Mat of any size
+    "An array whose shape a type checker does not know, as a matrix; `ShapeError` if it is none."
+    a = np.asarray(a)
+    if a.ndim != 2: raise ShapeError('as_mat', 'Mat<?, ?>', spelled(a.shape))
+    return a
 
 
 # %% [markdown]
@@ -388,13 +400,28 @@ def typed(
     if f is None: return lambda f: _typed(f, where, keep, shapes)
     return _typed(f, where, keep, shapes)
 
+_collecting = threading.local()
+
+@contextmanager
+def collecting():
+    "Within it, `@typed` lists what it finds, `(function, report or refusal)`, instead of raising."
+    _collecting.found = []
+    try: yield _collecting.found
+    finally: del _collecting.found
+
 def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None) -> Callable:
     if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
     first = next(iter(inspect.signature(f).parameters), None)
     if first == 'self' and 'self' not in f.__annotations__ and 'self' not in (extra or {}): return _Method(f, where, keep, extra)
-    made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()))
-    _names_are_known(made)
-    made.report()
+    try:
+        made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()))
+        _names_are_known(made)
+        made.report()
+    except ShapeError as e:
+        if (found := getattr(_collecting, 'found', None)) is None: raise
+        found.append((f, e))
+        return f
+    if (found := getattr(_collecting, 'found', None)) is not None: found.append((f, made.report()))
     quick = functools.wraps(f)(_quick(made))
     quick.__shapes__ = made
     return quick

@@ -19,6 +19,7 @@ import click
 # %%
 #| export
 COMMANDS = {  # name: (module, what it does)
+    'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
 }

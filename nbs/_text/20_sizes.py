@@ -1,5 +1,5 @@
 # %%
-#| default_exp shape.dims
+#| default_exp shape.sizes
 
 # %% [markdown]
 # # Sizes
