@@ -65,7 +65,7 @@ def place_at(
     line, end_line, column, end_column = list(code.co_positions())[at//2]
     if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
-    node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and _span(n) == (line, end_line, column, end_column)), None) if tree else None
+    node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and not isinstance(n, ast.Expr) and _span(n) == (line, end_line, column, end_column)), None) if tree else None
     if node is not None and (index is not None or isinstance(node, ast.For)): line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 
@@ -91,7 +91,8 @@ class ShapeError(TypeError):
         place: Place | None = None,
         operand: int | None = None,                      # which operand is to blame
     ):
-        self.reason, self.expected, self.observed, self.hint = reason, expected, observed, hint
+        self.reason, self.hint = reason, hint
+        self.expected, self.observed = None if expected is None else str(expected), None if expected is None else str(observed)
         self.fails_at, self.everywhere, self.known, self.place, self.operand = fails_at, everywhere, known, place, operand
         super().__init__(reason)
 
@@ -142,7 +143,7 @@ def as_record(e: ShapeError) -> dict:
     "The same as plain values, for JSON."
     p = e.place or Place('', 0)
     return {'file': p.file, 'line': p.line, 'column': p.column + 1, 'end_line': p.end_line or p.line, 'end_column': p.end_column + 1,
-            'function': p.function, 'reason': e.reason, 'expected': e.expected and str(e.expected), 'observed': e.observed and str(e.observed),
+            'function': p.function, 'reason': e.reason, 'expected': e.expected, 'observed': e.observed,
             'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint}
 
 # %% ../../nbs/21_messages.ipynb #4e17fcc0

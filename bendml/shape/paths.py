@@ -89,7 +89,7 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     x = lift(value)
     if x.ndim != len(sizes): refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
-        if not (verdict := same(a.size, s)).holds: refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
+        if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds: refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')): refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')

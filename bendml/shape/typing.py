@@ -359,7 +359,7 @@ def _names_are_known(shapes: Shapes) -> None:
     wanted = {n: 'the result' for n in _names(shapes.signature.result, 'result')}
     wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
     for n, what in wanted.items():
-        if n not in given: raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int', place=place_of_code(shapes.f.__code__))
+        if n not in given and not n.startswith('?'): raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int', place=place_of_code(shapes.f.__code__))
 
 def _names(spec: Any, name: str) -> set[str]:
     own = names_of(spec.size) if isinstance(spec, SizeSpec) else set()

@@ -13,13 +13,13 @@
 # %%
 #| hide
 #| export
-import dataclasses, inspect, typing
+import dataclasses, inspect, itertools, typing
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, DimError, names_of, parse_dim
+from bendml.shape.sizes import Dim, DimError, named, names_of, parse_dim
 from bendml.shape.messages import ShapeError, place_of_code
 
 
@@ -39,10 +39,13 @@ def read_size(written: Any) -> tuple[Dim, tuple[Dim, ...]]:
         case int() if written >= 0: return Dim(written), ()
         case str(): return parse_dim(written), _factors(written)
         case typing.TypeVar(__name__=name): return Dim(name), ()
+    if written is Any: return named(f'?{next(_ANY)}'), ()
     if typing.get_origin(written) is typing.Literal: return read_size(typing.get_args(written)[0])
     if text := getattr(written, '__metadata__', None): return read_size(text[0])   # Annotated[Any, "4*D"]
     if hasattr(written, '__value__'): return read_size(written.__value__)          # type D4 = ...
     raise DimError(f'{written!r} is not a size; write a Dim, L[784], or text such as "4*D"')
+
+_ANY = itertools.count(1)  # each `Any` is a size of its own, that nobody can name
 
 def _factors(text: str) -> tuple[Dim, ...]:
     parts = text.split('*')

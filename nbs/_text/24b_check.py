@@ -22,7 +22,7 @@ import click
 from bendml.shape.annotations import read_signature
 from bendml.shape.sizes import DimError
 from bendml.shape.messages import Place, ShapeError, as_record, one_line, place_of_code
-from bendml.shape.paths import Report, arrays_of
+from bendml.shape.paths import Report, arrays_of, is_number
 from bendml.shape.typing import _typed, collecting
 
 # %% [markdown]
@@ -105,8 +105,9 @@ def _undecorated(space: dict[str, Any], files: set[str], seen: set) -> Iterator[
         f = inspect.unwrap(f) if callable(f) else f
         if not isinstance(f, types.FunctionType) or f.__code__.co_filename not in files or f.__code__ in seen: continue
         try: signature = read_signature(f)
-        except (ShapeError, DimError): yield f; continue
-        if any(arrays_of(s, n) for n, s in signature.params): yield f
+        except (ShapeError, DimError): continue  # nobody asked for these to be checked
+        given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty or is_number(signature.python.parameters[n]) for n, s in signature.params]
+        if all(given) and any(arrays_of(s, n) for n, s in signature.params): yield f
 
 
 # %%
@@ -123,7 +124,7 @@ def check_file(path: Path, name: str = '') -> Checked:
     "Check every typed function of a file."
     began, sources = time.perf_counter(), _sources(path)
     module, refusals = _module(path, name or f'_checked_{path.stem}'), []
-    trees = []
+    trees, found = [], []
     for file, text in sources:
         try: trees.append((file, ast.parse(text)))
         except (SyntaxError, ValueError, RecursionError) as e: raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
