@@ -72,7 +72,9 @@ def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis
     n = max(a.ndim, b.ndim)
     pairs = [(_at(a, i - n), _at(b, i - n)) for i in range(n)]
     axes = tuple(_pair(x, y, a, b, (first, second), i - n) for i, (x, y) in enumerate(pairs))
-    if a.ndim == b.ndim: _mutual(pairs, a, b, second)
+    if a.ndim == b.ndim:
+        _mutual(pairs, a, b, second)
+        _other_way_round(a, b, second)
     elif min(a.ndim, b.ndim) > 0:
         big, small, who = (a, b, second) if a.ndim > b.ndim else (b, a, first)
         _stretched_by_fewer(big, small, who)
@@ -139,6 +141,15 @@ def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
     from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
+
+
+def _other_way_round(a: Array, b: Array, operand: int) -> None:
+    "A weight and a gradient of it, with in and out exchanged."
+    for weight, other in ((a, b), (b, a)):
+        for i, (w, o) in enumerate(zip(weight.axes, other.axes)):
+            elsewhere = {v.id for k, v in enumerate(weight.axes) if k != i}
+            if w.role in ('in', 'out') and (o.role in ('in', 'out') and o.role != w.role or o.id != w.id and o.id in elsewhere):
+                refuse('one of the two is stored the other way round', '×'.join(v.role for v in a.axes), '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
 
 
 # %%

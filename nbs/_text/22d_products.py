@@ -35,7 +35,7 @@ def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
     for own, other, weight, who in ((b, a, right, 1), (a, b, left, 0)):
         if own.role == 'in' and other.role == 'grad':
             refuse('a gradient meets the in axis of a weight; on the way back it meets the out axis', 'the axis out', 'the axis in', 'transpose the weight', operand=who)
-        if own.role == 'out' and other.role == '':
+        if own.role == 'out' and other.role == '' and other.id != own.id:  # what came out of it may go back the same way
             refuse('an activation meets the out axis of a weight', 'the axis in', 'the axis out',
                    'the weight is stored the other way round: transpose it, or write Grad[...] around the annotation of a gradient', operand=who)
     if a.parts and b.parts and a.parts != b.parts and sorted(map(str, a.parts)) == sorted(map(str, b.parts)):
@@ -53,7 +53,7 @@ def _roles(a: Axis, b: Axis, left: Axis | None, right: Axis | None) -> tuple[Axi
     "The two axes that remain, with the roles that they now have."
     def remains(own, other, met, met_by):
         if own is None: return None
-        if met.role in ('in', 'out') or met_by.role in ('in', 'out'): return replace(own, role='grad' if 'grad' in (met.role, met_by.role) else '' if own.role in ('in', 'out') else own.role)
+        if met.role in ('in', 'out') or met_by.role in ('in', 'out'): return replace(own, role='grad' if 'grad' in (met.role, met_by.role) or met.id == met_by.id else '' if own.role in ('in', 'out') else own.role)
         if 'grad' in (met.role, met_by.role): return replace(own, role=own.role or 'grad')
         if other is not None and own.role == 'grad': return replace(own, role='out')
         if other is not None and other.role == 'grad' and own.role == '': return replace(own, role='in')
