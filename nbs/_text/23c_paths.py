@@ -14,11 +14,11 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, names_of, substitute
+from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
 from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
 from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from bendml.shape.symbols import Array, Axis, Size, Trace, as_dim, axis, choose, current, holds, is_symbolic, number, refuse, size_value, tracing
+from bendml.shape.symbols import Array, Axis, Size, Trace, as_dim, axis, bounded, choose, current, holds, is_symbolic, number, refuse, size_value, tracing
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.copies import copy_of, unused_names
 
@@ -210,6 +210,16 @@ def start_facts(where: tuple[str, ...]) -> Facts:
             facts = assume(facts, c)
     return facts
 
+def split_conditions(where: tuple[str, ...], signature: Signature) -> tuple[tuple[str, ...], dict[str, Dim]]:
+    "Conditions on sizes, and those of the form `ids < V` on the numbers in an array of whole numbers."
+    kinds = {n: s for n, s in signature.params if isinstance(s, ArraySpec) and s.dtype == 'int'}
+    limits, sizes = {}, []
+    for text in where:
+        name, less, limit = text.removeprefix('0 <= ').partition(' < ')
+        if less and name.strip() in kinds: limits[name.strip()] = parse_dim(limit)
+        else: sizes.append(text)
+    return tuple(sizes), limits
+
 def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tuple[list, dict]:
     "Symbolic arguments for a signature."
     args, kwargs = [], {}
@@ -234,12 +244,14 @@ def is_number(p: inspect.Parameter) -> bool:
 
 # %%
 #| export
-def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None) -> Report:
+def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None,
+          limits: dict[str, Dim] | None = None) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
     began, copy = time.perf_counter(), copy_of(f)
     if copy is None: raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator', place=place_of_code(f.__code__))
     def run(trace: Trace) -> Any:
         args, kwargs = arguments(signature, statics or {}, f)
+        for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         result = copy(*args, **kwargs)
         trace.state['op'] = ('', False)

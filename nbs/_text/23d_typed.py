@@ -20,7 +20,7 @@ from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, read_signature, spelled
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, current, holds, refuse
 from bendml.shape.elementwise import lift, same
-from bendml.shape.paths import _ROLES, Report, arrays_of, check, fits, is_number, make, start_facts
+from bendml.shape.paths import _ROLES, Report, arrays_of, check, fits, is_number, make, split_conditions, start_facts
 
 
 # %% [markdown]
@@ -124,9 +124,10 @@ class Binding:
 class Shapes:
     "What `@typed` knows of a function: its signature, conditions and the reports of its checks."
     def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...]):
-        self.f, self.signature, self.where, self.keep = f, signature, where, keep
-        self.lower = dict(start_facts(where).lower)
-        self.claims = [c for text in where for c in parse_claim(text)]
+        self.f, self.signature, self.keep = f, signature, keep
+        self.where, self.limits = split_conditions(where, signature)
+        self.lower = dict(start_facts(self.where).lower)
+        self.claims = [c for text in self.where for c in parse_claim(text)]
         self.statics = {n: signature.python.parameters[n].default for n, s in signature.params if s is None and not self._free(n)}
         self.reports: list[tuple[dict, Report]] = []
 
@@ -139,7 +140,7 @@ class Shapes:
         wanted = self.statics if statics is None else statics
         for known, report in self.reports:
             if all(_equal(known[n], wanted[n]) for n in known): return report
-        self.reports.append((wanted, check(self.f, self.signature, self.where, self.keep, wanted)))
+        self.reports.append((wanted, check(self.f, self.signature, self.where, self.keep, wanted, self.limits)))
         return self.reports[-1][1]
 
     def at_call(self, arguments: dict[str, Any]) -> None:
@@ -151,6 +152,9 @@ class Shapes:
         for c in self.claims:
             if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes): self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
 
+        for name, limit in self.limits.items():
+            if not _below(arguments[name], n := evaluate(limit, binding.sizes)): self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}', _outside(arguments[name], n))
+
     def _error(self, name: str | None):
         def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
             frame = sys._getframe(1)
@@ -159,6 +163,9 @@ class Shapes:
             what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
             raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index) if frame else None)
         return error
+
+def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids.min() >= 0 and ids.max() < limit)
+def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
 
 def _equal(a: Any, b: Any) -> bool:
     try: return a is b or type(a) is type(b) and bool(a == b)
@@ -232,7 +239,7 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below}
     pending = []
     for name, spec in shapes.signature.params:
         if isinstance(spec, SizeSpec): pending.append((spec.size, name)); tests.append(f'type({name}) is int')
@@ -244,6 +251,7 @@ def _quick(shapes: Shapes) -> Callable:
             if s.dtype: tests.append(f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
+    tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]
     for n, default in shapes.statics.items():
         space[f'__d_{n}'] = default
         tests.append(f'{n} is __d_{n}')
@@ -320,6 +328,10 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
         if least is not None and not (verdict := holds(claim(size, '>=', least))).holds: refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, verdict=verdict)
+    for n, limit in shapes.limits.items():
+        below = getattr(bound.arguments[n], 'below', None)
+        if below is None or not holds(claim(below, '<=', names.put(limit))).holds:
+            refuse(f'needs {n} < {names.put(limit)}', f'{n} < {names.put(limit)}', f'{n} < {below}' if below is not None else 'any number', f'add where=["... < {names.put(limit)}"] for it')
     for c in [*shapes.claims, *report.requires]:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds: refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
     state['op'] = before or ('', False)
@@ -391,7 +403,7 @@ def _identified(value: Any, spec: Any, names: _Names) -> Any:
 def typed(
     f: Callable | None = None,
     *,
-    where: list[str] | tuple[str, ...] | str = (),   # conditions on sizes: "C % H == 0", "T <= 1024", "P >= 0"
+    where: list[str] | tuple[str, ...] | str = (),   # conditions: "C % H == 0", "T <= 1024", "P >= 0", "ids < V"
     keep: str = '',                                  # sizes that nothing may reduce over: "B T"
     shapes: dict[str, Any] | None = None,            # annotations from outside, by parameter; "return" for the result
 ) -> Callable:

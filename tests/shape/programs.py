@@ -16,7 +16,7 @@ def layer_norm(x, g, b):
     return g*(x - mean)/np.sqrt(var + 1e-5) + b
 
 
-@typed
+@typed(where='y < C')
 def mlp_step(x: Mat[B, D], y: Int[Vec[B]], w1: InOut[Mat[D, H]], b1: Vec[H], w2: InOut[Mat[H, C]], b2: Vec[C], lr: float
              ) -> tuple[float, InOut[Mat[D, H]], Vec[H], InOut[Mat[H, C]], Vec[C]]:
     h = np.maximum(x @ w1 + b1, 0)
