@@ -24,6 +24,8 @@ def lift(value: Any, operand: int | None = None) -> Array:
     if type(value) is Array: return value
     if type(value) is Size or isinstance(value, Dim): return number(int)
     if isinstance(value, list | tuple): return OPS[np.array].shape(value)
+    if isinstance(value, range): return lift(np.asarray(value))
+    if hasattr(value, 'numbers'): return value.numbers()  # a range whose length is not known
     if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
         value = np.asarray(value)
         x = Array((axis(n) for n in value.shape), value.dtype)

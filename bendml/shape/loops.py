@@ -15,7 +15,7 @@ import numpy as np
 
 from .sizes import Dim, names_of, substitute
 from .facts import Facts, assume, bound, claim, possible
-from .symbols import Array, Size, as_dim, axis, branch, current, refuse, size_value
+from .symbols import OPS, Array, Size, as_dim, axis, branch, current, refuse, size_value
 from .elementwise import lift
 from .products import unknown
 
@@ -42,7 +42,9 @@ def symbolic_range(*ends: Any) -> Any:
     if None not in (a.const, b.const, c.const): return range(a.const, b.const, c.const)
     if c.const in (None, 0): refuse(f'range() in steps of {c}', 'a known step', c)
     count = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
-    return Turns(count, lambda k: size_value(a + k*c))
+    turns = Turns(count, lambda k: size_value(a + k*c))
+    turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
+    return turns
 
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."

@@ -8,7 +8,7 @@ __all__ = ['METHODS', 'axis_', 'transpose', 'transpose_method', 'swapaxes', 'mov
            'concatenate', 'stack', 'Counted', 'vstack', 'hstack', 'column_stack', 'append', 'array', 'split',
            'array_split', 'vsplit', 'hsplit', 'repeat', 'tile', 'pad', 'full', 'like', 'full_like', 'eye', 'identity',
            'tri', 'tril', 'arange', 'linspace', 'meshgrid', 'diag', 'diagonal', 'diagflat', 'indices', 'shape', 'ndim',
-           'size', 'iscomplexobj', 'isrealobj', 'result_type', 'shares_memory']
+           'size', 'iterable', 'isscalar', 'iscomplexobj', 'isrealobj', 'result_type', 'shares_memory']
 
 # %% ../../nbs/22e_axes.ipynb #585b682d
 import inspect
@@ -167,7 +167,7 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
 def reshape_method(a, *shape, order='C', **_): return reshape(a, shape[0] if len(shape) == 1 else shape, order)
 
 @rule(np.ravel, 'flatten')
-def ravel(a, order='C'): return reshape(a, (-1,), order) if lift(a).ndim != 1 else lift(a)
+def ravel(a, order='C'): return reshape(a, (-1,)) if lift(a).ndim != 1 else lift(a)  # one axis, in whatever order
 
 METHODS |= {'reshape': 'reshape', 'ravel': np.ravel, 'flatten': 'flatten'}
 Array.flat = property(lambda self: ravel(self))
@@ -436,6 +436,7 @@ def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
 def diag(v, k=0):
     x = lift(v)
     if not isinstance(k, int): refuse('a diagonal that is not known', 'a number', k)
+    if x.ndim not in (1, 2): refuse('one or two axes are needed', 'Vec<n> or Mat<m, n>', x, operand=0)
     if x.ndim == 1: return Array((axis(x.axes[0].size + abs(k)), axis(x.axes[0].size + abs(k))), x.dtype)
     return diagonal(x, k)
 
@@ -469,6 +470,12 @@ def ndim(a): return lift(a).ndim
 
 @rule(np.size)
 def size(a, axis=None): return lift(a).size if axis is None else lift(a).shape[axis_number(axis, lift(a).ndim)]
+
+@rule(np.iterable)
+def iterable(y): return lift(y).ndim > 0
+
+@rule(np.isscalar)
+def isscalar(element): return type(element) is Size
 
 @rule(np.iscomplexobj)
 def iscomplexobj(x): return lift(x).dtype.kind == 'c'

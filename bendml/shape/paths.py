@@ -199,7 +199,7 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         p = signature.python.parameters[name]
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD): continue
         if spec is not None: value = make(spec)
-        elif name in statics: value = statics[name]
+        elif name in statics and statics[name] is not p.empty: value = statics[name]
         elif is_number(p): value = number(float)
         elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['METHODS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 'inner', 'vdot', 'outer', 'kron', 'cross', 'einsum',
            'square', 'inv', 'matrix_power', 'det', 'slogdet', 'eigh', 'eigvalsh', 'solve', 'pinv', 'norm',
-           'matrix_rank', 'lstsq', 'lesser', 'unknown', 'svd', 'svdvals', 'qr', 'cov', 'trace']
+           'matrix_rank', 'lstsq', 'multi_dot', 'softmax', 'logsumexp', 'lesser', 'unknown', 'svd', 'svdvals', 'qr',
+           'cov', 'trace']
 
 # %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
@@ -18,7 +19,7 @@ from .sizes import Dim, fresh
 from .facts import claim
 from .symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from .reductions import axis_number, axis_numbers
+from .reductions import axis_number, axis_numbers, reduced
 
 # %% ../../nbs/22d_products.ipynb #041d33c1
 def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
@@ -242,6 +243,23 @@ def lstsq(a, b, rcond=None):
     x, y = lift(a), lift(b)
     if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds: refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
     return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
+
+
+@rule(np.linalg.multi_dot)
+def multi_dot(arrays, *, out=None):
+    product = arrays[0]
+    for a in arrays[1:]: product = matmul(product, a)
+    return stored(product, out)
+
+# %% ../../nbs/22d_products.ipynb #61bef339
+for _f in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.solve, np.linalg.norm):
+    OPS[f'scipy.linalg.{_f.__name__}'] = OPS[_f]
+
+@rule('scipy.special.softmax', 'scipy.special.log_softmax')
+def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+
+@rule('scipy.special.logsumexp')
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
 
 # %% ../../nbs/22d_products.ipynb #9e04fc25
 def lesser(a: Axis, b: Axis) -> Axis:

@@ -243,8 +243,13 @@ def op_of(f: Any) -> Op | None:
     "The record of an operation; every ufunc that works entry by entry has one, SciPy's included."
     if isinstance(f, np.ufunc) and f.signature is None and f not in OPS:
         OPS[f] = Op(f.__name__, lambda *args, **kwargs: OPS['ufunc'].shape(f, *args, **kwargs))
-    try: return OPS.get(f)
+    try: return OPS.get(f) or OPS.get(_named(f))
     except TypeError: return None  # not hashable, so not an operation
+
+def _named(f: Any) -> str:
+    "A function of a package that need not be installed is found by name: `scipy.linalg.inv`."
+    module = getattr(f, '__module__', None) or ''
+    return f'{".".join(module.split(".")[:2])}.{getattr(f, "__name__", "")}' if module.startswith('scipy') else ''
 
 # %% ../../nbs/22_symbols.ipynb #569e8e2c
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
@@ -296,7 +301,8 @@ def _binary(ufunc: np.ufunc, flip: bool = False):
     return method
 
 def _in_place(ufunc: np.ufunc):
-    def method(self, other): return perform(ufunc, (self, other), {'out': self})
+    def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place
+        return perform(ufunc, (self, other), {'out': self} if self.axes else {})
     return method
 
 def _operators() -> dict[str, Callable]:

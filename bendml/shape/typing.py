@@ -91,12 +91,12 @@ class Binding:
 # %% ../../nbs/23d_typed.ipynb #442aab36
 class Shapes:
     "What `@typed` knows of a function: its signature, conditions and the reports of its checks."
-    def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...]):
+    def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...], known: dict[str, Any]):
         self.f, self.signature, self.keep = f, signature, keep
         self.where, self.limits = split_conditions(where, signature)
         self.lower = dict(start_facts(self.where).lower)
         self.claims = [c for text in self.where for c in parse_claim(text)]
-        self.statics = {n: signature.python.parameters[n].default for n, s in signature.params if s is None and not self._free(n)}
+        self.statics = {n: known.get(n, signature.python.parameters[n].default) for n, s in signature.params if s is None and (n in known or not self._free(n))}
         self.reports: list[tuple[dict, Report]] = []
 
     def _free(self, name: str) -> bool:
@@ -332,11 +332,12 @@ def typed(
     where: list[str] | tuple[str, ...] | str = (),   # conditions: "C % H == 0", "T <= 1024", "P >= 0", "ids < V"
     keep: str = '',                                  # sizes that nothing may reduce over: "B T"
     shapes: dict[str, Any] | None = None,            # annotations from outside, by parameter; "return" for the result
+    known: dict[str, Any] | None = None,             # values of settings that have no default: n_head=12
 ) -> Callable:
     "Check a function's shapes for all sizes, now; at a call, check only that the arguments are what it says."
     where = (where,) if isinstance(where, str) else tuple(where)
-    if f is None: return lambda f: _typed(f, where, keep, shapes)
-    return _typed(f, where, keep, shapes)
+    if f is None: return lambda f: _typed(f, where, keep, shapes, known)
+    return _typed(f, where, keep, shapes, known)
 
 _collecting = threading.local()
 
@@ -347,12 +348,12 @@ def collecting():
     try: yield _collecting.found
     finally: del _collecting.found
 
-def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None) -> Callable:
+def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None = None, known: dict[str, Any] | None = None) -> Callable:
     if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
     first = next(iter(inspect.signature(f).parameters), None)
-    if first == 'self' and 'self' not in f.__annotations__ and 'self' not in (extra or {}): return _Method(f, where, keep, extra)
+    if first == 'self' and 'self' not in f.__annotations__ and 'self' not in (extra or {}): return _Method(f, where, keep, extra, known)
     try:
-        made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()))
+        made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()), known or {})
         _names_are_known(made)
         made.report()
     except ShapeError as e:
@@ -379,11 +380,11 @@ def _names(spec: Any, name: str) -> set[str]:
 
 class _Method:
     "A method, checked when its class is complete: the class's annotated fields are what `self` has."
-    def __init__(self, f: Callable, where: tuple[str, ...], keep: str, extra: dict | None): self.f, self.rest = f, (where, keep, extra)
+    def __init__(self, f: Callable, where: tuple[str, ...], keep: str, extra: dict | None, known: dict | None): self.f, self.rest = f, (where, keep, extra, known)
     def __set_name__(self, owner: type, name: str) -> None:
-        where, keep, extra = self.rest
+        where, keep, extra, known = self.rest
         fields = {n: a for c in owner.__mro__[::-1] for n, a in c.__dict__.get('__annotations__', {}).items()}
         from bendml.shape.annotations import _scope, read_annotation
         read = {n: read_annotation(a, _scope(self.f), n) for n, a in fields.items()}
         read = {n: s for n, s in read.items() if s is not None}
-        setattr(owner, name, _typed(self.f, where, keep, {**(extra or {}), 'self': TupleSpec(tuple(read.values()), tuple(read), owner)}))
+        setattr(owner, name, _typed(self.f, where, keep, {**(extra or {}), 'self': TupleSpec(tuple(read.values()), tuple(read), owner)}, known))

@@ -18,7 +18,7 @@ from bendml.shape.sizes import Dim, fresh
 from bendml.shape.facts import claim
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from bendml.shape.reductions import axis_number, axis_numbers
+from bendml.shape.reductions import axis_number, axis_numbers, reduced
 
 
 # %% [markdown]
@@ -286,6 +286,28 @@ def lstsq(a, b, rcond=None):
     x, y = lift(a), lift(b)
     if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds: refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
     return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
+
+
+@rule(np.linalg.multi_dot)
+def multi_dot(arrays, *, out=None):
+    product = arrays[0]
+    for a in arrays[1:]: product = matmul(product, a)
+    return stored(product, out)
+
+
+# %% [markdown]
+# SciPy's functions of the same name do the same to shapes.
+
+# %%
+#| export
+for _f in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.solve, np.linalg.norm):
+    OPS[f'scipy.linalg.{_f.__name__}'] = OPS[_f]
+
+@rule('scipy.special.softmax', 'scipy.special.log_softmax')
+def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+
+@rule('scipy.special.logsumexp')
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
 
 
 # %% [markdown]

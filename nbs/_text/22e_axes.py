@@ -188,7 +188,7 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
 def reshape_method(a, *shape, order='C', **_): return reshape(a, shape[0] if len(shape) == 1 else shape, order)
 
 @rule(np.ravel, 'flatten')
-def ravel(a, order='C'): return reshape(a, (-1,), order) if lift(a).ndim != 1 else lift(a)
+def ravel(a, order='C'): return reshape(a, (-1,)) if lift(a).ndim != 1 else lift(a)  # one axis, in whatever order
 
 METHODS |= {'reshape': 'reshape', 'ravel': np.ravel, 'flatten': 'flatten'}
 Array.flat = property(lambda self: ravel(self))
@@ -493,6 +493,7 @@ def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
 def diag(v, k=0):
     x = lift(v)
     if not isinstance(k, int): refuse('a diagonal that is not known', 'a number', k)
+    if x.ndim not in (1, 2): refuse('one or two axes are needed', 'Vec<n> or Mat<m, n>', x, operand=0)
     if x.ndim == 1: return Array((axis(x.axes[0].size + abs(k)), axis(x.axes[0].size + abs(k))), x.dtype)
     return diagonal(x, k)
 
@@ -531,6 +532,12 @@ def ndim(a): return lift(a).ndim
 
 @rule(np.size)
 def size(a, axis=None): return lift(a).size if axis is None else lift(a).shape[axis_number(axis, lift(a).ndim)]
+
+@rule(np.iterable)
+def iterable(y): return lift(y).ndim > 0
+
+@rule(np.isscalar)
+def isscalar(element): return type(element) is Size
 
 @rule(np.iscomplexobj)
 def iscomplexobj(x): return lift(x).dtype.kind == 'c'

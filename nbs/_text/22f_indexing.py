@@ -40,9 +40,9 @@ def _in_range(index: Dim, a: Axis) -> None:
 def slice_axis(a: Axis, s: slice) -> Axis:
     "The axis that a slice leaves."
     step = Dim(1) if s.step is None else as_dim(s.step)
-    if step is None or step.const in (None, 0): refuse(f'a slice in steps of {s.step}', 'a known number that is not 0', s.step, operand=1)
+    if step is None or step == 0 or step.const is None and not holds(claim(step, '>=', 1)).holds: refuse(f'a slice in steps of {s.step}', 'a number that is not 0', s.step, operand=1)
     if s.start is None and s.stop is None and step.const in (1, -1): return a
-    forward = step.const > 0
+    forward = step.const is None or step.const > 0
     first, last = (Dim(0), a.size) if forward else (a.size - 1, Dim(-1))
     start = first if s.start is None else _clamped(_position(s.start, a), a, forward)
     stop = last if s.stop is None else _clamped(_position(s.stop, a), a, forward)
@@ -99,7 +99,7 @@ def _assume(c):
 def _expanded(x: Array, index: Any) -> list[Any]:
     "The index as one entry a axis (masks count for as many as they have), `...` written out."
     index = list(index) if isinstance(index, tuple) else [index]
-    index = [lift(i) if isinstance(i, list | np.ndarray) else i for i in index]
+    index = [lift(i) if isinstance(i, list | np.ndarray | range) or hasattr(i, 'numbers') else i for i in index]
     used = sum(i.ndim if type(i) is Array and i.dtype == bool else 1 for i in index if i is not None and i is not Ellipsis)
     if used > x.ndim: refuse(f'{used} indices for {x.ndim} axes', f'at most {x.ndim}', used, operand=1)
     dots = [k for k, i in enumerate(index) if i is Ellipsis]

@@ -21,7 +21,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim, possible
-from bendml.shape.symbols import Array, Size, as_dim, axis, branch, current, refuse, size_value
+from bendml.shape.symbols import OPS, Array, Size, as_dim, axis, branch, current, refuse, size_value
 from bendml.shape.elementwise import lift
 from bendml.shape.products import unknown
 
@@ -55,7 +55,9 @@ def symbolic_range(*ends: Any) -> Any:
     if None not in (a.const, b.const, c.const): return range(a.const, b.const, c.const)
     if c.const in (None, 0): refuse(f'range() in steps of {c}', 'a known step', c)
     count = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
-    return Turns(count, lambda k: size_value(a + k*c))
+    turns = Turns(count, lambda k: size_value(a + k*c))
+    turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
+    return turns
 
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."

@@ -136,7 +136,7 @@ def check_file(path: Path, name: str = '') -> Checked:
                 try: _run([s for s in tree.body if _defines(s)], file, vars(module))
                 except ShapeError as e: refusals.append(e)
             seen = {f.__code__ for f, _ in found}
-            for f in _undecorated(vars(module), {file for file, _ in sources}, seen): _typed(f, (), '', None)
+            for f in _undecorated(vars(module), {file for file, _ in sources}, seen): _typed(f, (), '')
     finally:
         sys.path.remove(str(path.parent.resolve()))
         sys.modules.pop(module.__name__, None)

@@ -113,7 +113,7 @@ def _run(f, name, setting):
 
 def trial(count=None):
     "Verdicts: a Counter of (what NumPy does, what the check says), the missed ones and the accepted ones."
-    table, missed, invisible = Counter(), [], Counter()
+    table, missed, invisible, strict = Counter(), [], Counter(), []
     right = {name: [_run(getattr(programs, name).__wrapped__, name, s) for s in programs.SETTINGS] for name in programs.ARGUMENTS}
     for number, m in enumerate(mutants() if count is None else itertools.islice(mutants(), 0, None, count)):
         try:
@@ -127,13 +127,15 @@ def trial(count=None):
         else: does = 'equal' if all(np.allclose(a, b, equal_nan=True) for run, ok in zip(runs, right[m.program]) for a, b in zip(run, ok)) else 'silently wrong'
         table[does, verdict] += 1
         if does.startswith('fails') and verdict == 'accepted': missed.append(m)
+        if does == 'equal' and verdict == 'refused': strict.append(m)
         if does == 'silently wrong' and verdict == 'accepted': invisible[m.kind, m.program, m.what] += 1
         linecache.cache.pop(f'<mutant {number}>', None)
-    return table, missed, invisible
+    return table, missed, invisible, strict
 
 
 if __name__ == '__main__':
-    table, missed, invisible = trial()
+    table, missed, invisible, strict = trial()
     for (does, verdict), n in sorted(table.items()): print(f'{n:5}  {does:24}{verdict}')
     print(len(missed), 'missed:', *(f'\n  {m.program}: {m.what}' for m in missed))
+    print(len(strict), 'refused though equal:', *(f'\n  {m.program}: {m.what}' for m in strict))
     for (kind, program, what), n in sorted(invisible.items()): print(f'  {kind:28}{program:10}{what}')
