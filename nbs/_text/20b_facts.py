@@ -113,6 +113,11 @@ class Facts:
             if dim == before: return dim
         return dim
 
+    def shown(self, dim: Dim) -> Dim:
+        "The size in the names that were written: only those that nobody named are put in."
+        fresh = {n: d for n, d in self.solved if "'" in n}
+        return substitute(dim, fresh) if fresh else dim
+
 
 # %%
 #| export
@@ -358,10 +363,12 @@ class Verdict:
 #| export
 @lru_cache(20_000)
 def _decided(facts: Facts, goal: Claim) -> Verdict:
-    if (answer := _at_once(facts, goal)) is not None: return Verdict(answer)
+    answer = _at_once(facts, goal)
+    if answer or answer is False and facts.normal(goal.dim).const is not None: return Verdict(answer)
     written, goal = names_of(goal.dim), replace(goal, dim=facts.normal(goal.dim))
     names, known = _involved(facts, [goal.dim])
     if (sizes := _tried(facts, goal, names, known)) is not None: return Verdict(False, _original(facts, sizes, written), 'trying')
+    if answer is False: return Verdict(False)
     answer = _by_z3(facts, goal, names, known)
     if isinstance(answer, dict): return Verdict(False, _original(facts, answer, written), 'z3')
     return Verdict(answer, by='z3')

@@ -123,8 +123,8 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
 #| export
 def size_value(dim: Dim | int) -> 'Size | int':
     "A size as the program sees it: an int where it is known."
-    dim = current().facts.normal(Dim(dim))
-    return Size(dim) if dim.const is None else dim.const
+    facts, dim = current().facts, Dim(dim)
+    return Size(facts.shown(dim)) if (number := facts.normal(dim).const) is None else number
 
 def as_dim(value: Any) -> Dim | None:
     "The Dim of an int or Size; None for anything else."
@@ -218,7 +218,8 @@ class Axis:
 
 def axis(size: Dim | int, **more) -> Axis:
     "A new axis, with an identity of its own."
-    size = current().facts.normal(Dim(size))
+    facts, size = current().facts, Dim(size)
+    size = facts.shown(size) if (number := facts.normal(size).const) is None else Dim(number)
     return Axis(size, next(current().count), **more)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, branch, current, entries, holds, number, refuse, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, branch, current, entries, holds, number, refuse, rule
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
 
 
@@ -97,7 +97,9 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
         def choose(a, axis=None, out=None, keepdims=False, *, initial=None, where=None, f=f, **_):
             x = lift(a)
             kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
-            return stored(reduced(x, axis, keepdims, kind, needs_one and initial is None), out)
+            result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
+            if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
+            return stored(result, out)
 
 _choosing(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin, np.ptp)
 _choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
@@ -172,7 +174,9 @@ def rearranged(a, *args, axis=-1, **kwargs): return Array(lift(a).axes, lift(a).
 
 for _f in (np.argsort, np.argpartition):
     @rule(_f)
-    def order(a, *args, axis=-1, **kwargs): return Array(lift(a).axes, np.int64)
+    def order(a, *args, axis=-1, **kwargs):
+        x = lift(a)
+        return bounded(Array(x.axes, np.int64), entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
 
 METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
 

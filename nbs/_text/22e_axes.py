@@ -105,7 +105,7 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     product = Dim(1)
     for t in target: product = product*t
     verdict = same(product, total)
-    if not verdict.holds: refuse(f'{total} entries cannot become {"*".join(map(str, target))}', total, current().facts.normal(product), _divisible(x, target), verdict, 1)
+    if not verdict.holds: refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target), verdict, 1)
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds: refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
     return Array(_regrouped(x, target), x.dtype)
@@ -119,7 +119,7 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
     rest = current().facts.normal(rest)
     if not (verdict := holds(claim(total % rest, '==', 0))).holds:
         refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target), verdict, 1)
-    return [current().facts.normal(total//rest) if t == -1 else t for t in target]
+    return [(entries(x)//rest if len(target) > 1 else entries(x)) if t == -1 else t for t in target]
 
 
 # %%
@@ -136,11 +136,11 @@ def _divisible(x: Array, target: list[Dim]) -> str:
 
 def _regrouped(x: Array, target: list[Dim]) -> tuple[Axis, ...]:
     "Merge and split axes in order; those that come through whole keep their identity."
-    if entries(x) == 0: return tuple(axis(t, one='written' if t == 1 else '') for t in target)
+    if _total(x.sizes) == 0: return tuple(axis(t, one='written' if t == 1 else '') for t in target)
     own = [a for a in x.axes if a.size != 1]
-    axes, todo = [], [current().facts.normal(t) for t in target]
+    axes, todo = [], list(target)
     while todo:
-        if todo[0] == 1: axes.append(axis(todo.pop(0), one='written')); continue
+        if current().facts.normal(todo[0]) == 1: axes.append(axis(todo.pop(0), one='written')); continue
         group, wanted = [own.pop(0)] if own else [], [todo.pop(0)]
         while (left := _total(a.size for a in group)) != (right := _total(wanted)):
             if own and (not todo or _divides(left, right)): group.append(own.pop(0))
@@ -154,7 +154,7 @@ def _total(sizes: Iterable[Dim]) -> Dim:
     for s in sizes: product = product*s
     return current().facts.normal(product)
 
-def _divides(a: Dim, b: Dim) -> bool: return a != 0 and (b % a) == 0
+def _divides(a: Dim, b: Dim) -> bool: return a != 0 and current().facts.normal(b % a) == 0
 
 
 # %%
@@ -166,7 +166,7 @@ def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) ->
         parts = tuple(p for a in group for p in (a.parts or (a.size,)))
         return [axis(wanted[0], parts=parts)]
     if len(group) == 1: return _split_axis(group[0], wanted, x)
-    moved = [w for w in wanted if w != 1 and any(w == a.size for a in group) and w.const is None]
+    moved = [w for w in wanted if w != 1 and any(same(w, a.size).holds for a in group) and w.const is None]
     if moved:
         refuse(f'the axis {moved[0]} would change places, and a reshape does not move entries', spelled(a.size for a in x.axes), spelled(target),
                f'transpose first, so that {moved[0]} stands where it should', operand=1)

@@ -97,7 +97,7 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
 # %%
 #| export
 def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim]) -> None:
-    sizes, wanted = tuple(current().facts.normal(put(s)) for s in spec.sizes), None
+    sizes = tuple(current().facts.shown(put(s)) for s in spec.sizes)
     wanted = spelled(sizes, spec.dtype)
     if value is None or isinstance(value, str | dict) or type(value).__name__ == 'Growing' and not value.plain(): refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
     x = lift(value)

@@ -17,7 +17,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim, claim, parse_claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
-from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, read_signature, spelled
+from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, _scope, read_annotation, read_signature, spelled
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, current, holds, refuse
 from bendml.shape.elementwise import lift, same
 from bendml.shape.paths import _ROLES, Report, arrays_of, check, fits, is_number, make, split_conditions, start_facts
@@ -190,7 +190,8 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
-            if not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items): error('not what is expected', expected=spec, observed=type(value).__name__)
+            stands_in = hasattr(cls, '__stands_in__')
+            if not stands_in and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items): error('not what is expected', expected=spec, observed=type(value).__name__)
             for i, s in enumerate(items): _bind(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]', binding, error)
         case DictSpec(items):
             for k, s in items:
@@ -208,7 +209,7 @@ def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error:
     seen = lambda: spelled(shape)
     known = lambda: spelled(substitute(s, binding.sizes) for s in spec.sizes)
     if len(shape) != len(spec.sizes): error(f'{name} has {len(shape)} axes, not {len(spec.sizes)}', '', known(), seen())
-    hint = f'{name} is the other way round: pass {name}.T' if len(shape) == 2 and shape[0] != shape[1] and _would_fit(spec, shape[::-1], binding) else ''
+    hint = f'{name} is stored the other way round, transpose: pass {name}.T' if len(shape) == 2 and shape[0] != shape[1] and _would_fit(spec, shape[::-1], binding) else ''
     if spec.dtype and getattr(value, 'dtype', np.dtype(type(value))).kind not in _KINDS.get(spec.dtype, np.dtype(spec.dtype).kind if spec.dtype not in _KINDS else ''):
         error(f'{name} holds {value.dtype}', 'convert it with .astype', spec, spelled(shape, str(value.dtype)))
     if spec.layout in _ROLES and getattr(value, 'layout', None) not in (None, spec.layout):
@@ -425,8 +426,8 @@ def collecting():
 def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None = None, known: dict[str, Any] | None = None) -> Callable:
     if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
     first = next(iter(inspect.signature(f).parameters), None)
-    if first == 'self' and 'self' not in f.__annotations__ and 'self' not in (extra or {}): return _Method(f, where, keep, extra, known)
     try:
+        if first == 'self' and 'self' not in f.__annotations__ and (own := _self_spec(f)): extra = {'self': own} | (extra or {})
         made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()), known or {})
         _names_are_known(made)
         made.report()
@@ -454,16 +455,16 @@ def _names(spec: Any, name: str) -> set[str]:
     own = names_of(spec.size) if isinstance(spec, SizeSpec) else set()
     return own.union(*(names_of(s) for _, a in arrays_of(spec, name) for s in a.sizes))
 
-class _Method:
-    "A method, checked when its class is complete: the class's annotated fields are what `self` has."
-    def __init__(self, f: Callable, where: tuple[str, ...], keep: str, extra: dict | None, known: dict | None): self.f, self.rest = f, (where, keep, extra, known)
-    def __set_name__(self, owner: type, name: str) -> None:
-        where, keep, extra, known = self.rest
-        fields = {n: a for c in owner.__mro__[::-1] for n, a in c.__dict__.get('__annotations__', {}).items()}
-        from bendml.shape.annotations import _scope, read_annotation
-        read = {n: read_annotation(a, _scope(self.f), n) for n, a in fields.items()}
-        read = {n: s for n, s in read.items() if s is not None}
-        setattr(owner, name, _typed(self.f, where, keep, {**(extra or {}), 'self': TupleSpec(tuple(read.values()), tuple(read), owner)}, known))
+def _self_spec(f: Callable) -> TupleSpec | None:
+    "What `self` has, for a method: the fields that its class has annotated above it."
+    frame = sys._getframe(1)
+    while frame and frame.f_code.co_name != f.__qualname__.split('.')[-2:][0]: frame = frame.f_back
+    if frame is None: return None
+    scope = _scope(f) | {k: v for k, v in frame.f_locals.items() if not k.startswith('__')}
+    read = {n: read_annotation(a, scope, n) for n, a in frame.f_locals.get('__annotations__', {}).items()}
+    read = {n: s for n, s in read.items() if s is not None}
+    like = type(frame.f_code.co_name, (), {k: v for k, v in frame.f_locals.items() if k not in ('__dict__', '__weakref__', '__slots__', *read)} | {'__stands_in__': True})
+    return TupleSpec(tuple(read.values()), tuple(read), like)
 
 
 # %%
