@@ -84,10 +84,11 @@ def _fit(wanted: Array, seen: Array) -> str:
     if seen.lost and seen.ndim == wanted.ndim - 1:
         position, text = seen.lost
         return f'a reduction lost axis {position}: write keepdims=True in it, or {text}'
-    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted): return 'two axes are the other way round: write .T, or swapaxes(-1, -2)'
+    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted): return '{it} is the other way round: write {it.T}' if seen.ndim == 2 else 'two axes are the other way round: swapaxes(-1, -2)'
     if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
         at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
         return 'write [' + ', '.join([':'] + ['None']*(wanted.ndim - 1 - at)) + '] to put its axis in that place'
+    if seen.ndim == wanted.ndim == 2 and seen.axes[1].size == wanted.axes[1].size: return 'to pair every row with every row, write [:, None] after the left side'
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if len(differences) == 1 and max(map(abs, differences)) <= 2 else ''
 

@@ -28,7 +28,7 @@ def _in_range(index: Dim, a: Axis) -> None:
     verdict = holds(claim(index, '<', a.size))
     if verdict.holds: verdict = holds(claim(index, '>=', -a.size))
     if not verdict.holds:
-        refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}', f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
+        refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}', 'does the range go too far?' if "'" in str(index) else f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
 
 def slice_axis(a: Axis, s: slice) -> Axis:
     "The axis that a slice leaves."

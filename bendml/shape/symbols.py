@@ -18,7 +18,7 @@ import numpy as np
 from .annotations import spelled
 from .sizes import Dim, names_of
 from .facts import Claim, Facts, Verdict, assume, claim, decide
-from .messages import Place, ShapeError, place_of
+from .messages import Place, ShapeError, place_of, source_of
 
 # %% ../../nbs/22_symbols.ipynb #be108dfd
 @dataclass
@@ -86,10 +86,18 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     frame = user_frame()
     place = place_of(frame, operand, op[1]) if frame else None
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
+    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, _with_names(hint, place), verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand)
     trace.refused = trace.refused or error
     raise error
+
+# %% ../../nbs/22_symbols.ipynb #9c609aab
+def _with_names(hint: str, place: Place | None) -> str:
+    if '{it' not in hint: return hint
+    text = source_of(place) if place else ''
+    text = text if text and len(text) <= 30 else 'it'
+    other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
+    return hint.replace('{it.T}', other).replace('{it}', text)
 
 # %% ../../nbs/22_symbols.ipynb #e3a1c10e
 def size_value(dim: Dim | int) -> 'Size | int':

@@ -365,7 +365,7 @@ class Verdict:
 def _decided(facts: Facts, goal: Claim) -> Verdict:
     answer = _at_once(facts, goal)
     if answer or answer is False and facts.normal(goal.dim).const is not None: return Verdict(answer)
-    written, goal = names_of(goal.dim), replace(goal, dim=facts.normal(goal.dim))
+    written, goal = names_of(goal.dim) - (_factors(goal.dim) if goal.kind != '>=' else frozenset()), replace(goal, dim=facts.normal(goal.dim))
     names, known = _involved(facts, [goal.dim])
     if (sizes := _tried(facts, goal, names, known)) is not None: return Verdict(False, _original(facts, sizes, written), 'trying')
     if answer is False: return Verdict(False)
@@ -378,6 +378,11 @@ def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> t
     for name, value in facts.solved:
         if names_of(value) <= sizes.keys(): sizes = sizes | {name: evaluate(value, sizes)}
     return tuple(sorted((n, v) for n, v in sizes.items() if n in written))
+
+def _factors(dim: Dim) -> frozenset[str]:
+    "The names that are a factor of every term: where they are 1 they do not matter."
+    each = [frozenset(a for a, _ in m if isinstance(a, str)) for m, _ in dim.terms]
+    return frozenset.intersection(*each) if len(each) > 1 else frozenset()
 
 
 # %%

@@ -11,7 +11,7 @@
 # %%
 #| hide
 #| export
-import ast, html, linecache, os
+import ast, html, linecache, os, re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -130,7 +130,12 @@ class ShapeError(TypeError):
 # %%
 #| export
 def _lines(e: ShapeError) -> list[str]:
-    "The message, line by line."
+    "The message, line by line; sizes that nobody named (`i'2`) lose their number where no two are alike."
+    lines = _numbered(e)
+    fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
+    return [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines] if len(fresh) == len(set(re.findall(r"\w+'\d+", ' '.join(lines)))) else lines
+
+def _numbered(e: ShapeError) -> list[str]:
     lines = [] if e.expected is None else [f'- expected : {e.expected}', f'- observed : {e.observed}']
     lines.append(f'{_at(e)}{e.reason}')
     lines += _source(e.place)
@@ -157,6 +162,12 @@ def _source(place: Place | None) -> list[str]:
     indent = len(line) - len(line.lstrip())
     carets = [] if end <= column else ['    | ' + ' '*(column - indent) + '^'*(end - column)]
     return [f'{place.line:3} | {line.strip()}', *carets]
+
+
+def source_of(place: Place) -> str:
+    "The text that a place covers, if it is on one line."
+    line = linecache.getline(place.file, place.line).encode()
+    return line[place.column:place.end_column].decode(errors='ignore') if place.end_line == place.line else ''
 
 
 # %%

@@ -23,7 +23,7 @@ import numpy as np
 from bendml.shape.annotations import spelled
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
-from bendml.shape.messages import Place, ShapeError, place_of
+from bendml.shape.messages import Place, ShapeError, place_of, source_of
 
 
 # %% [markdown]
@@ -107,10 +107,24 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     frame = user_frame()
     place = place_of(frame, operand, op[1]) if frame else None
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
+    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, _with_names(hint, place), verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand)
     trace.refused = trace.refused or error
     raise error
+
+
+# %% [markdown]
+# A hint may speak of the operand that is underlined: `{it}` stands for its source, `{it.T}` for that transposed, which may
+# mean dropping a `.T` that is there.
+
+# %%
+#| export
+def _with_names(hint: str, place: Place | None) -> str:
+    if '{it' not in hint: return hint
+    text = source_of(place) if place else ''
+    text = text if text and len(text) <= 30 else 'it'
+    other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
+    return hint.replace('{it.T}', other).replace('{it}', text)
 
 
 # %% [markdown]

@@ -238,16 +238,16 @@ def tick() -> None:
     if time.monotonic() > state.setdefault('until', time.monotonic() + MAX_SECONDS):
         refuse(f'the check takes longer than {MAX_SECONDS:.0f} s', hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
 
-def loop(values: Any, dead: tuple[str, ...] = ()) -> Iterator[Any]:
-    "The turns of a for loop. `dead` names the variables that each turn sets before it reads them."
+def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
+    "The turns of a for loop. `dead` names the variables that each turn sets before it reads them; `name` the one it counts."
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, sys._getframe(1), dead)
+    yield from _two_turns(turns, sys._getframe(1), dead, name)
 
-def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...]) -> Iterator[Any]:
-    trace, base, k = current(), current().facts, unknown('t', None).size
+def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
+    trace, base, k = current(), current().facts, unknown(name, None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
     with _Filling() as lists:
         yield turns.item(k)

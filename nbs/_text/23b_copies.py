@@ -87,7 +87,8 @@ class _Rewrite(ast.NodeTransformer):
     def visit_For(self, node):
         dead = dead_names(node.target, node.body)
         self.generic_visit(node)
-        node.iter = self._at(node.iter, _hook('loop', node.iter, ast.Constant(dead)))
+        name = next((n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)), 'turn')
+        node.iter = self._at(node.iter, _hook('loop', node.iter, ast.Constant(dead), ast.Constant(name)))
         return node
 
     def visit_While(self, node):

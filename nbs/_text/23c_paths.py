@@ -137,6 +137,7 @@ class Report:
     decided: tuple[tuple[str, int], ...]  # how many questions the normal form, trying and z3 have answered
     requires: tuple[Claim, ...]           # conditions on sizes that the function checks itself
     result: str                           # the shape of what it returns
+    def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
         return f'{self.name} -> {self.result}: {self.paths} path{"s"*(self.paths != 1)}, {how or "nothing to decide"}, {1000*self.seconds:.1f} ms'

@@ -83,7 +83,7 @@ class Binding:
     def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
         unknown = names_of(size) - self.sizes.keys()
         if not unknown:
-            if evaluate(size, self.sizes) != value: error(f'{size} is {evaluate(size, self.sizes)}{self._from(size)}, and here it is {value}')
+            if (own := evaluate(size, self.sizes)) != value: error(f'{size} is {own}{self._from(size)}, and here it is {value}' if names_of(size) else f'a size is {value}, not {own}')
         elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
         else: self.later.append((size, value, where, error))
 

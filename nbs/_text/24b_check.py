@@ -182,7 +182,7 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
             if not quiet: click.echo('  ' + str(e).replace('\n', '\n  '))
         if quiet: continue
         for where, r in c.reports: click.echo(f'{where}: ok: {r}')
-        click.echo(f'{c.file}: {len(c.reports) + len(c.refusals)} functions, {len(c.refusals)} refused, {c.seconds:.2f} s')
+        click.echo(f'{c.file}: {len(c.refusals)} of {len(c.reports) + len(c.refusals)} functions refused, {c.seconds:.2f} s')
     for text in broken: click.echo(text, err=True)
 
 def _as_json(done: list[Checked], broken: list[str]) -> dict:

@@ -126,7 +126,7 @@ def zip_lengths(x: Mat[n, d], y: Vec[m]) -> Mat[n, d]:
 
 @typed
 def index_range(x: Mat[n, d]) -> Vec[d]:
-    "getitem: index t"
+    "of an axis of size n"
     s = x[0]
     for i in range(len(x)): s = s + x[i + 1]
     return s
