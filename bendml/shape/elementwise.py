@@ -16,7 +16,7 @@ import numpy as np
 from .annotations import spelled
 from .sizes import Dim
 from .facts import Verdict, claim
-from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, current, holds, number, perform, refuse, rule
+from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, current, holds, number, perform, refuse, rule
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
@@ -167,8 +167,25 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
     if type(where) is Array: broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
-    results = tuple(Array(axes, kind, lost) for kind in kinds)
+    results = tuple(_bound_of(f, operands, Array(axes, kind, lost)) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
+
+
+def _bound_of(f: Any, operands: list, result: Array) -> Array:
+    "Bounds of whole numbers through sums, products and remainders: `np.arange(n) + 1` is at most n."
+    if f not in (np.add, np.multiply, np.remainder) or result.dtype.kind not in 'iu' or len(operands) != 2: return result
+    low, high = (_below(o) for o in operands)
+    if f is np.remainder:
+        dim = as_dim(operands[1])
+        return result if dim is None or not holds(claim(dim, '>=', 1)).holds else bounded(result, dim)
+    if low is None or high is None: return result
+    return bounded(result, low + high - 1 if f is np.add else (low - 1)*(high - 1) + 1)
+
+def _below(value: Any) -> Dim | None:
+    "A size that a whole number, or all those of an array, are smaller than; None if not known, or if they may be negative."
+    if type(value) is Array: return value.below
+    if (dim := as_dim(value)) is not None: return dim + 1 if holds(claim(dim, '>=', 0)).holds else None
+    return lift(value).below if isinstance(value, np.ndarray | np.integer) else None
 
 # %% ../../nbs/22b_elementwise.ipynb #b5631c12
 def stored(result: Any, out: Any) -> Any:
@@ -231,11 +248,11 @@ def allclose(a, b, *_, **__):
 
 # %% ../../nbs/22b_elementwise.ipynb #1bbf5d19
 @rule('astype')
-def astype(x, dtype, *_, **__): return Array(x.axes, dtype if dtype is not int else np.int64, x.lost)
+def astype(x, dtype, *_, **__): return bounded_like(x, Array(x.axes, dtype, x.lost))
 
 @rule('copy', np.copy, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def copy(a, *args, dtype=None, **__):
     x = lift(a)
-    return Array(x.axes, dtype or x.dtype, x.lost)
+    return bounded_like(x, Array(x.axes, dtype or x.dtype, x.lost))
 
 METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}

@@ -16,7 +16,7 @@ import numpy as np
 from .annotations import spelled
 from .sizes import Dim
 from .facts import Verdict, claim
-from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, number, perform, refuse, rule, size_value
+from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, branch, current, entries, holds, number, perform, refuse, rule, size_value
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from .reductions import axis_number, not_empty, reduced
 from .products import unknown
@@ -98,8 +98,8 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
-    if not arrays: return Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ())
-    return Array(_placed(axes, arrays, spots), x.dtype)
+    if not arrays: return bounded_like(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
+    return bounded_like(x, Array(_placed(axes, arrays, spots), x.dtype))
 
 # %% ../../nbs/22f_indexing.ipynb #7a25533d
 def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) -> int:
@@ -281,6 +281,8 @@ def ix_(*args):
 
 @rule(np.interp)
 def interp(x, xp, fp, *_, **__):
+    for i, v in enumerate((xp, fp), 1):
+        if lift(v).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(v), operand=i)
     not_empty([lift(xp).axes[0].size], lift(xp))
     if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds: refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
     return Array(lift(x).axes, np.float64)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Iterator
 import numpy as np
 
 from .sizes import Dim, names_of, substitute
-from .facts import Facts, assume, bound, claim, possible
+from .facts import Facts, assume, bound, claim
 from .symbols import OPS, Array, Size, as_dim, axis, branch, current, refuse, size_value
 from .elementwise import lift
 from .products import unknown
@@ -208,7 +208,7 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name
         yield turns.item(k)
         first, step = _state(frame, dead), {str(k): k + 1}
         lists.turn()
-        if more := possible(trace.facts, claim(turns.count, '>=', 2)):
+        if more := branch(claim(turns.count, '>=', 2)):  # a loop that ends after one turn is a path of its own
             trace.facts = assume(trace.facts, claim(k + 1, '<=', turns.count - 1))
             yield turns.item(k + 1)
             _invariant(first, _state(frame, dead), step)

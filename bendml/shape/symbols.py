@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['MAX_CHOICES', 'OPS', 'METHODS', 'OPERATORS', 'Trace', 'current', 'tracing', 'holds', 'choose', 'branch', 'user_frame',
-           'refuse', 'size_value', 'as_dim', 'Size', 'Axis', 'axis', 'Array', 'entries', 'bounded', 'number',
-           'is_symbolic', 'Op', 'rule', 'op_of', 'perform', 'no_rule', 'one_entry']
+           'refuse', 'size_value', 'as_dim', 'Size', 'Axis', 'axis', 'Array', 'entries', 'bounded', 'bounded_like',
+           'number', 'is_symbolic', 'Op', 'rule', 'op_of', 'perform', 'no_rule', 'one_entry']
 
 # %% ../../nbs/22_symbols.ipynb #ced2c5a1
 import itertools, sys, threading
@@ -219,6 +219,10 @@ def bounded(x: Array, below: Dim) -> Array:
     object.__setattr__(x, 'below', below)
     return x
 
+def bounded_like(x: Array, new: Array) -> Array:
+    "An array of some of the numbers of another: what bounds those bounds these."
+    return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
+
 def number(dtype: Any = float) -> Array:
     "A number that is not known."
     return Array((), dtype)
@@ -226,7 +230,8 @@ def number(dtype: Any = float) -> Array:
 def is_symbolic(value: Any, depth: int = 4) -> bool:
     "Does a value contain a symbolic array or size?"
     if type(value) in (Array, Size, Dim): return True
-    if depth and isinstance(value, list | tuple): return hasattr(value, 'grown') or any(is_symbolic(v, depth - 1) for v in value)
+    if hasattr(value, 'grown') and not value.plain(): return True
+    if depth and isinstance(value, list | tuple): return any(is_symbolic(v, depth - 1) for v in value)
     if depth and isinstance(value, dict): return any(is_symbolic(v, depth - 1) for v in value.values())
     return isinstance(value, slice) and any(is_symbolic(v) for v in (value.start, value.stop, value.step))
 

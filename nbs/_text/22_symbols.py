@@ -276,6 +276,10 @@ def bounded(x: Array, below: Dim) -> Array:
     object.__setattr__(x, 'below', below)
     return x
 
+def bounded_like(x: Array, new: Array) -> Array:
+    "An array of some of the numbers of another: what bounds those bounds these."
+    return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
+
 def number(dtype: Any = float) -> Array:
     "A number that is not known."
     return Array((), dtype)
@@ -283,7 +287,8 @@ def number(dtype: Any = float) -> Array:
 def is_symbolic(value: Any, depth: int = 4) -> bool:
     "Does a value contain a symbolic array or size?"
     if type(value) in (Array, Size, Dim): return True
-    if depth and isinstance(value, list | tuple): return hasattr(value, 'grown') or any(is_symbolic(v, depth - 1) for v in value)
+    if hasattr(value, 'grown') and not value.plain(): return True
+    if depth and isinstance(value, list | tuple): return any(is_symbolic(v, depth - 1) for v in value)
     if depth and isinstance(value, dict): return any(is_symbolic(v, depth - 1) for v in value.values())
     return isinstance(value, slice) and any(is_symbolic(v) for v in (value.start, value.stop, value.step))
 

@@ -169,14 +169,38 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 
 axis_ = axis
 
-@rule(np.sort, np.argsort, np.partition, np.argpartition, np.flip, np.roll)
-def rearranged(a, *args, axis=-1, **kwargs): return Array(lift(a).axes, lift(a).dtype)
+@rule(np.flip)
+def flip(m, axis=None):
+    axis_numbers(axis, lift(m).ndim)
+    return Array(lift(m).axes, lift(m).dtype)
 
-for _f in (np.argsort, np.argpartition):
-    @rule(_f)
-    def order(a, *args, axis=-1, **kwargs):
-        x = lift(a)
-        return bounded(Array(x.axes, np.int64), entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
+@rule(np.roll)
+def roll(a, shift, axis=None): return flip(a, axis)
+
+@rule(np.sort)
+def sort(a, axis=-1, **_):
+    x = lift(a)
+    return Array((_flat(x),), x.dtype) if axis is None else flip(x, axis)
+
+@rule(np.argsort)
+def argsort(a, axis=-1, **_):
+    x = sort(a, axis)
+    return bounded(Array(x.axes, np.int64), x.axes[axis_number(-1 if axis is None else axis, x.ndim)].size)
+
+def _kth(x: Array, kth: Any, axis: Any) -> None:
+    size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
+    for k in kth if isinstance(kth, list | tuple) else [kth]:
+        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds: refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
+
+@rule(np.partition)
+def partition(a, kth, axis=-1, **_):
+    _kth(lift(a), kth, axis)
+    return sort(a, axis)
+
+@rule(np.argpartition)
+def argpartition(a, kth, axis=-1, **_):
+    _kth(lift(a), kth, axis)
+    return argsort(a, axis)
 
 METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
 

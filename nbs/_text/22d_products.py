@@ -356,8 +356,11 @@ def qr(a, mode='reduced'):
 @rule(np.cov, np.corrcoef)
 def cov(m, y=None, rowvar=True, *_, **__):
     x = lift(m)
+    if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
     if x.ndim < 2: return number()
     n = x.axes[0 if rowvar else 1]
+    if not (verdict := holds(claim(n.size, '!=', 1))).holds:
+        refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x, 'np.atleast_2d of the result, with where=', verdict, 0)
     return Array((n, apart((n,), n)))
 
 @rule(np.trace)

@@ -17,7 +17,7 @@ import numpy as np
 from bendml.shape.annotations import spelled
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import Verdict, claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, is_symbolic, number, refuse, rule, size_value
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, branch, current, entries, holds, is_symbolic, number, refuse, rule, size_value
 from bendml.shape.elementwise import broadcast, dtypes, lift, same, stored
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.products import unknown
@@ -35,7 +35,7 @@ def transpose(a, axes=None):
     x = lift(a)
     order = tuple(range(x.ndim))[::-1] if axes is None else axis_numbers(tuple(axes), x.ndim)
     if len(order) != x.ndim: refuse('every axis must be named once', f'{x.ndim} axes', f'{len(order)} axes', operand=1)
-    return Array((x.axes[i] for i in order), x.dtype)
+    return bounded_like(x, Array((x.axes[i] for i in order), x.dtype))
 
 @rule('transpose')
 def transpose_method(a, *axes):
@@ -108,7 +108,7 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     if not verdict.holds: refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target), verdict, 1)
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds: refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
-    return Array(_regrouped(x, target), x.dtype)
+    return bounded_like(x, Array(_regrouped(x, target), x.dtype))
 
 def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
     "Put the size that is left in the place of -1."
@@ -204,7 +204,7 @@ def expand_dims(a, axis):
     x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
     places = axis_numbers(new, x.ndim + len(new))
     rest = iter(x.axes)
-    return Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype)
+    return bounded_like(x, Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
 
 axis_ = axis
 
@@ -332,7 +332,7 @@ def array(a, dtype=None, *_, ndmin=0, **__):
     if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
     elif not is_symbolic(a): x = lift(np.asarray(a))
     else: x = stack(a)
-    x = Array(x.axes, dtype if dtype is not None else x.dtype, x.lost)
+    if dtype is not None and x.dtype != dtype: x = bounded_like(x, Array(x.axes, dtype, x.lost))
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from bendml.shape.annotations import spelled
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import Verdict, claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, branch, current, entries, holds, number, perform, refuse, rule, size_value
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, branch, current, entries, holds, number, perform, refuse, rule, size_value
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number, not_empty, reduced
 from bendml.shape.products import unknown
@@ -123,8 +123,8 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
-    if not arrays: return Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ())
-    return Array(_placed(axes, arrays, spots), x.dtype)
+    if not arrays: return bounded_like(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
+    return bounded_like(x, Array(_placed(axes, arrays, spots), x.dtype))
 
 
 # %%
@@ -333,6 +333,8 @@ def ix_(*args):
 
 @rule(np.interp)
 def interp(x, xp, fp, *_, **__):
+    for i, v in enumerate((xp, fp), 1):
+        if lift(v).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(v), operand=i)
     not_empty([lift(xp).axes[0].size], lift(xp))
     if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds: refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
     return Array(lift(x).axes, np.float64)

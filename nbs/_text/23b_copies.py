@@ -331,14 +331,16 @@ def _tupled(values: Any = ()) -> Any: return tuple(values) if as_turns(values) i
 # %%
 #| export
 def _total(values: Any, start: Any = 0) -> Any:
-    if type(values) is Array: return perform(np.sum, (values,), {'axis': 0})
+    if type(values) is Array and values.ndim:
+        return perform(np.sum, (values,), {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
     if isinstance(values, Growing) and not values.plain(): return values.any_element() + (values.any_element() if start == 0 else start)
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
 
 def _extreme(f: Callable) -> Callable:
     def extreme(*args, **kwargs):
-        if len(args) == 1 and type(args[0]) is Array: return perform(np.max if f is max else np.min, args, {})
+        if len(args) == 1 and type(args[0]) is Array and args[0].ndim == 1: return perform(np.max if f is max else np.min, args, {})
+        if len(args) == 1 and type(args[0]) is Array: refuse(f'{f.__name__}() of rows, which have no order', 'Vec<n>', args[0], 'write .max() or .min()')
         if len(args) == 1 and as_turns(args[0]) is not None: return args[0].any_element() if isinstance(args[0], Growing) else unknown('i', None).size
         if any(type(a) is Array for a in args): return perform(np.maximum if f is max else np.minimum, args[:2], {})
         return f(*args, **kwargs)

@@ -83,7 +83,7 @@ def generator_sum(x: Mat[n, d]) -> Vec[d]:
 
 @typed
 def break_then_stack(x: Mat[n, d]) -> Mat[n, d]:
-    "stack: nothing to stack"
+    "need at least one array to stack"
     out = []
     for r in x:
         if r.sum() > 0: break
@@ -102,7 +102,7 @@ def conditional_append(x: Mat[n, d]) -> Mat[n, d]:
 
 @typed
 def zero_turn_stack(x: Mat[n, d]) -> Mat['n-1', d]:
-    "stack: nothing to stack"
+    "need at least one array to stack"
     out = []
     for i in range(len(x) - 1):
         out.append(x[i])
