@@ -9,7 +9,10 @@ import itertools, linecache, random, sys, warnings
 import numpy as np
 from bendml.shape import Arr, Dim, Int, Mat, ShapeError, Vec, dims, typed
 from bendml.shape.annotations import read_signature
-from bendml.shape.paths import check
+from bendml.shape.copies import copy_of
+from bendml.shape.paths import arguments, explore, start_facts
+from bendml.shape.symbols import tracing
+from tests.test_shape_rules import _agrees, _on_path
 
 n, m, d = dims('n m d')
 HEAD = 'def f(x: Mat[n, d], y: Vec[n], w: Mat[d, m], t: Arr[n, m, d], k: int):\n    x, y, w, t\n'
@@ -74,8 +77,6 @@ def define(lines, name, number=itertools.count()):
     return space['f'], text, file
 
 
-def shape_of(value): return None if isinstance(value, list) else np.shape(value)
-
 
 def trial(seed, programs, length=8):
     "Mistakes: (program, sizes, error)."
@@ -87,21 +88,29 @@ def trial(seed, programs, length=8):
             new = line(rng, names, v)
             f, text, file = define(lines + new, v)
             tried += 1
-            try: check(f, read_signature(f))
-            except ShapeError as e:
+            try: said = paths_of(f)
+            except ShapeError:
                 linecache.cache.pop(file, None)
                 continue
             kept += 1
             lines, names = lines + new, [*names, v]
-            bad = run(f, text)
+            bad = run(f, text, said)
             linecache.cache.pop(file, None)
             if bad: wrong.append(bad); break
             if len(lines) >= length: break
     return wrong, tried, kept
 
 
-def run(f, text):
-    "Run at several sizes; the first failure."
+def paths_of(f):
+    "What the check says: for each path, what it knows, and the result."
+    copy, signature, found = copy_of(f), read_signature(f), []
+    def one(trace): found.append((trace, copy(*arguments(signature, {}, f)[0])))
+    explore(one, start_facts(()))
+    return found
+
+
+def run(f, text, said):
+    "Run at several sizes; the first failure, or the first result of another shape than was said."
     for sizes in ((1, 1, 1, 1), (2, 3, 4, 2), (3, 2, 1, 5), (4, 1, 3, 1), (5, 5, 5, 3), (1, 4, 2, 2), (6, 2, 2, 4)):
         a, b, c, k = sizes
         for seed in (0, 1):
@@ -110,10 +119,17 @@ def run(f, text):
             try:
                 with warnings.catch_warnings(), np.errstate(all='ignore'):
                     warnings.simplefilter('ignore')
-                    f(*args, k)
+                    real = f(*args, k)
             except np.linalg.LinAlgError: pass
             except ZeroDivisionError: pass
             except Exception as e: return text, dict(n=a, m=b, d=c, k=k), f'{type(e).__name__}: {e}'
+            else:
+                put = dict(n=a, m=b, d=c, k=k)
+                if not any(agrees(result, real, put, trace) for trace, result in said if _on_path(trace, put)): return text, put, f'{np.shape(real)} instead of {[str(r) for _, r in said]}'
+
+
+def agrees(result, real, put, trace):
+    with tracing(trace): return _agrees(result, real, put)
 
 
 if __name__ == '__main__':
