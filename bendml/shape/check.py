@@ -23,6 +23,7 @@ from .typing import _typed, collecting
 DEFINING = {'Dim', 'dims', 'typed', 'L', 'Mat', 'Vec', 'Arr', 'TypeVar', 'NamedTuple', 'NewType', 'namedtuple', 'dataclass', 'jaxtyped',
             'float', 'int', 'len', 'sqrt', 'set', 'frozenset', 'dict', 'tuple', 'list'}
 
+# %% ../../nbs/24b_check.ipynb #73ddcaf2
 def _defines(statement: ast.stmt) -> bool:
     "Is this a definition, rather than a step of the program?"
     match statement:
@@ -31,6 +32,7 @@ def _defines(statement: ast.stmt) -> bool:
         case ast.If(test=ast.Name('TYPE_CHECKING')): return True
     return type(statement).__name__ == 'TypeAlias'
 
+# %% ../../nbs/24b_check.ipynb #95892ee8
 def _name(f: ast.expr) -> str: return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ''
 
 # %% ../../nbs/24b_check.ipynb #fcb47aa9
@@ -39,6 +41,7 @@ MAX_BYTES = 4_000_000
 class SourceError(ValueError):
     "A file cannot be read, parsed or imported."
 
+# %% ../../nbs/24b_check.ipynb #a6d49c43
 def _sources(path: Path) -> list[tuple[str, str]]:
     "The pieces of Python in a file, each with its name; a notebook has one a cell."
     if not path.is_file(): raise SourceError(f'{path}: no such file')
@@ -50,7 +53,7 @@ def _sources(path: Path) -> list[tuple[str, str]]:
     except (ValueError, KeyError, TypeError, RecursionError): raise SourceError(f'{path}: not a notebook') from None
     return [(f'{path}#cell{i}', '\n'.join('' if line.lstrip().startswith(('%', '!')) else line for line in c.split('\n'))) for i, c in enumerate(cells, 1)]
 
-# %% ../../nbs/24b_check.ipynb #a6d49c43
+# %% ../../nbs/24b_check.ipynb #2a704425
 def _module(path: Path, name: str) -> types.ModuleType:
     "An empty module in the place of the file's own."
     module = types.ModuleType(name)
@@ -58,6 +61,7 @@ def _module(path: Path, name: str) -> types.ModuleType:
     sys.modules[name] = module
     return module
 
+# %% ../../nbs/24b_check.ipynb #20cd4771
 def _run(statements: list[ast.stmt], file: str, space: dict[str, Any]) -> None:
     "Execute definitions one by one; a failing one is reported with its place."
     for s in statements:
@@ -86,6 +90,7 @@ class Checked:
     refusals: tuple[ShapeError, ...]
     seconds: float
 
+# %% ../../nbs/24b_check.ipynb #169c0b0e
 def check_file(path: Path, name: str = '') -> Checked:
     "Check every typed function of a file."
     began, sources = time.perf_counter(), _sources(path)
@@ -119,6 +124,7 @@ def _find(what: str) -> tuple[Path, str]:
     if spec is None or not spec.origin or not spec.origin.endswith('.py'): raise SourceError(f'{what}: neither a file nor a module written in Python')
     return Path(spec.origin), what
 
+# %% ../../nbs/24b_check.ipynb #40ecd794
 @click.command()
 @click.argument('what', nargs=-1, required=True, metavar='FILE_OR_MODULE...')
 @click.option('--json', 'as_json', is_flag=True, help='Print one JSON object.')
@@ -133,7 +139,7 @@ def command(what: tuple[str, ...], as_json: bool, quiet: bool):
     else: _as_text(done, broken, quiet)
     sys.exit(2 if broken else 1 if any(c.refusals for c in done) else 0)
 
-# %% ../../nbs/24b_check.ipynb #40ecd794
+# %% ../../nbs/24b_check.ipynb #96da22bc
 def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
     for c in done:
         for e in c.refusals:
@@ -144,6 +150,7 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
         click.echo(f'{c.file}: {len(c.refusals)} of {len(c.reports) + len(c.refusals)} functions refused, {c.seconds:.2f} s')
     for text in broken: click.echo(text, err=True)
 
+# %% ../../nbs/24b_check.ipynb #b7d9456c
 def _as_json(done: list[Checked], broken: list[str]) -> dict:
     accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)} for c in done for where, r in c.reports]
     return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken,

@@ -20,7 +20,7 @@ from .elementwise import lift
 from .products import unknown
 from .moves import shape_of
 from .loops import Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop, symbolic_range, tick, while_loop, zipped
-from . import indexing, reductions
+from . import indexing, making, reductions
 
 # %% ../../nbs/23b_copies.ipynb #898e4db8
 def _loads(node: ast.AST) -> set[str]:
@@ -29,6 +29,7 @@ def _loads(node: ast.AST) -> set[str]:
 def _stores(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store | ast.Del)}
 
+# %% ../../nbs/23b_copies.ipynb #223398e9
 def _read_first(body: list[ast.stmt], known: set[str]) -> set[str]:
     "The variables that a block may read before it has set them."
     read, known = set(), set(known)
@@ -47,6 +48,7 @@ def _read_first(body: list[ast.stmt], known: set[str]) -> set[str]:
             case _: read |= (_loads(s) | (_stores(s) if isinstance(s, ast.Delete) else set())) - known
     return read
 
+# %% ../../nbs/23b_copies.ipynb #a49413d8
 def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
     "Variables set in a loop that no turn inherits from the one before."
     own = _stores(target) if target else set()
@@ -58,6 +60,7 @@ def _hook(name: str, *args: ast.expr) -> ast.Call:
 
 DIRECT = {'super', 'locals', 'globals', 'vars', 'dir', 'eval', 'exec'}  # these look at the frame that calls them
 
+# %% ../../nbs/23b_copies.ipynb #541c37f6
 class _Rewrite(ast.NodeTransformer):
     "Pass calls, loops, lists and raised exceptions through our hands; every new node keeps the place of the old one."
     def visit_Call(self, node):
@@ -111,7 +114,7 @@ class _Rewrite(ast.NodeTransformer):
     @staticmethod
     def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
 
-# %% ../../nbs/23b_copies.ipynb #541c37f6
+# %% ../../nbs/23b_copies.ipynb #f27e6408
 def _comprehension(kind: str):
     "Comprehensions: what they iterate over passes through `each`, a list through `comprehension`."
     def visit(self, node):
@@ -122,6 +125,7 @@ def _comprehension(kind: str):
         return self._at(node, _hook('comprehension', ast.Lambda(ast.arguments([], [], None, [], [], None, []), node)))
     return visit
 
+# %% ../../nbs/23b_copies.ipynb #56de911c
 for _node, _kind in dict(ListComp='list', SetComp='set', DictComp='dict', GeneratorExp='generator').items(): setattr(_Rewrite, f'visit_{_node}', _comprehension(_kind))
 
 # %% ../../nbs/23b_copies.ipynb #baa17e9c
@@ -134,13 +138,14 @@ def _index(tree: ast.Module) -> dict[tuple[int, str], list[ast.AST]]:
             found.setdefault((first, getattr(n, 'name', '<lambda>')), []).append(n)
     return found
 
+# %% ../../nbs/23b_copies.ipynb #8b7e5c5c
 def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     "The syntax tree of a function; None where there is no source, or more than one candidate."
     tree = source_tree(code.co_filename)
     nodes = _index(tree).get((code.co_firstlineno, code.co_name), []) if tree else []
     return nodes[0] if len(nodes) == 1 else None
 
-# %% ../../nbs/23b_copies.ipynb #8b7e5c5c
+# %% ../../nbs/23b_copies.ipynb #29c88cc1
 @lru_cache(2048)
 def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     "The code of the copy."
@@ -157,12 +162,14 @@ def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
     return _find(compile(module, code.co_filename, 'exec', dont_inherit=True), node.name)
 
+# %% ../../nbs/23b_copies.ipynb #a42e18bf
 def _clone(node: ast.AST) -> ast.AST:
     "A copy of a syntax tree with all its places."
     if isinstance(node, list): return [_clone(n) for n in node]
     if not isinstance(node, ast.AST): return node
     return type(node)(**{f: _clone(getattr(node, f, None)) for f in node._fields}, **{a: getattr(node, a) for a in node._attributes if hasattr(node, a)})
 
+# %% ../../nbs/23b_copies.ipynb #e6023321
 def _find(code: types.CodeType, name: str) -> types.CodeType | None:
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
@@ -188,6 +195,7 @@ def copy_of(f: types.FunctionType) -> types.FunctionType | None:
 STDLIB = (sysconfig.get_path('stdlib'), '<frozen', os.path.dirname(np.__file__))
 ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
+# %% ../../nbs/23b_copies.ipynb #0dc1876b
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     "What `f(*args, **kwargs)` does in a trace."
     tick()
@@ -204,16 +212,18 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc): return call(method, f, *args, **kwargs)
     return f(*args, **kwargs)
 
+# %% ../../nbs/23b_copies.ipynb #be245193
 def _known(f: Any) -> bool:
     try: return f in ALWAYS
     except TypeError: return False
 
+# %% ../../nbs/23b_copies.ipynb #68cdf6a3
 def _traced(f: types.FunctionType) -> types.FunctionType | None:
     if f.__code__.co_filename.startswith(STDLIB) and 'site-packages' not in f.__code__.co_filename: return None
     if f.__code__.co_filename.startswith(STDLIB[2]) or (f.__module__ or '').startswith('bendml.shape.'): return None
     return copy_of(f)
 
-# %% ../../nbs/23b_copies.ipynb #0dc1876b
+# %% ../../nbs/23b_copies.ipynb #e7b6e0b7
 def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
     "Make an object, tracing its `__init__`."
     init, new = cls.__init__, cls.__new__
@@ -222,12 +232,14 @@ def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
     call(init, made, *args, **kwargs)
     return made
 
+# %% ../../nbs/23b_copies.ipynb #330d878b
 def _raised(error: Any) -> BaseException:
     "Mark an exception that the function raises itself: it is a condition on the caller, not a failure of the trace."
     error = error() if isinstance(error, type) else error
     if isinstance(error, BaseException): current().state['raised'] = error
     return error
 
+# %% ../../nbs/23b_copies.ipynb #c89c2320
 def _returned(value: Any) -> Any:
     "Remember where the result came from, and what was computed for nothing."
     state, frame = current().state, sys._getframe(1)
@@ -244,6 +256,7 @@ def unused_names(code: types.CodeType) -> frozenset[str]:
     own = _stores(node) | {a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
     return frozenset(n for n in own - read if not n.startswith('_'))
 
+# %% ../../nbs/23b_copies.ipynb #3ede7ce4
 def _nothing_in_vain(frame: types.FrameType) -> None:
     for name in sorted(current().state.get('unused', ())):
         if type(frame.f_locals.get(name)) is Array:
@@ -254,25 +267,30 @@ def _special(f: Any) -> Callable | None:
     try: return SPECIAL.get(f)
     except TypeError: return None
 
+# %% ../../nbs/23b_copies.ipynb #666abe55
 def _length(values: Any) -> Any:
     if isinstance(values, Growing): return size_value(values.total())
     if type(values) is Array: return Array.__len__(values)
     return size_value(values.count) if isinstance(values, Turns) else len(values)
 
+# %% ../../nbs/23b_copies.ipynb #d2585cd7
 def _float(value: Any = 0.0) -> Any:
     if type(value) is Array: one_entry(value, 'float()')
     return number(float) if type(value) in (Array, Size) else float(value)
 
+# %% ../../nbs/23b_copies.ipynb #906ba43c
 def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value) in (Array, Size) else int(value, *base)
 
+# %% ../../nbs/23b_copies.ipynb #b996db07
 def _listed(values: Any = ()) -> Any:
     if isinstance(values, Growing): return Growing(list.__iter__(values._readable()), list(values.counts))
     turns = as_turns(values)
     return Growing(values) if turns is None else comprehension(lambda: [v for v in each(turns, 'list', 1)])
 
+# %% ../../nbs/23b_copies.ipynb #ccd0bb43
 def _tupled(values: Any = ()) -> Any: return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
 
-# %% ../../nbs/23b_copies.ipynb #666abe55
+# %% ../../nbs/23b_copies.ipynb #10b1d82f
 def _total(values: Any, start: Any = 0) -> Any:
     if type(values) is Array and values.ndim:
         return perform(np.sum, (values,), {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
@@ -280,6 +298,7 @@ def _total(values: Any, start: Any = 0) -> Any:
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
 
+# %% ../../nbs/23b_copies.ipynb #b4f65450
 def _extreme(f: Callable) -> Callable:
     def extreme(*args, **kwargs):
         if len(args) == 1 and type(args[0]) is Array and args[0].ndim == 1: return perform(np.max if f is max else np.min, args, {})
@@ -289,17 +308,19 @@ def _extreme(f: Callable) -> Callable:
         return f(*args, **kwargs)
     return extreme
 
+# %% ../../nbs/23b_copies.ipynb #6727073d
 def _quantified(f: Callable) -> Callable:
     def quantified(values):
         if type(values) is Array: return perform(np.any if f is any else np.all, (values,), {'axis': None}) if values.ndim == 1 else f(values)
         return choose() if as_turns(values) is not None else f(values)
     return quantified
 
+# %% ../../nbs/23b_copies.ipynb #8ff0c31b
 def _quiet(*_, **__): return None
 
 def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run once to check it, so it should only compute')
 
-# %% ../../nbs/23b_copies.ipynb #d2585cd7
+# %% ../../nbs/23b_copies.ipynb #0fac9595
 SPECIAL: dict[Any, Callable] = {
     len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
@@ -312,6 +333,7 @@ SPECIAL: dict[Any, Callable] = {
     operator.index: lambda v: v if type(v) is Size else operator.index(v),
 }
 
+# %% ../../nbs/23b_copies.ipynb #b2525aa6
 def _multiplied(values: Any, start: Any) -> Any:
     for v in values: start = start*v
     return start
@@ -324,6 +346,7 @@ def _unknown_number(dtype: type):
         return number(dtype) if dtype is not int else Size(unknown('i', None).size)
     return result
 
+# %% ../../nbs/23b_copies.ipynb #e0d12d39
 for _f in 'sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin acos atan atan2 pow fabs erf erfc gamma lgamma hypot copysign fmod floor ceil isqrt trunc gcd comb factorial isnan isinf isfinite isclose'.split():
     _f = getattr(math, _f)
     OPS[_f] = type(OPS[np.sum])(f'math.{_f.__name__}', _unknown_number(int if _f.__name__ in ('floor', 'ceil', 'isqrt', 'trunc', 'gcd', 'comb', 'factorial') else bool if _f.__name__.startswith('is') and _f.__name__ != 'isqrt' else float))
@@ -331,6 +354,7 @@ for _f in 'sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin a
 # %% ../../nbs/23b_copies.ipynb #f401f78d
 _SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, 'normal': 2, 'uniform': 2, 'integers': 2, 'randint': 2, 'choice': 1, 'exponential': 1, 'poisson': 1, 'binomial': 2, 'beta': 2, 'gamma': 2}
 
+# %% ../../nbs/23b_copies.ipynb #5628ecc2
 def _random(name: str, args: tuple, kwargs: dict) -> Any:
     "What a random generator returns."
     if name in ('seed', 'shuffle'): return None

@@ -38,6 +38,7 @@ def same(a: Dim, b: Dim) -> Verdict:
     "Are two sizes equal, at every size?"
     return Verdict(True) if a == b else holds(claim(a, '==', b))
 
+# %% ../../nbs/22b_elementwise.ipynb #2bc4a15a
 def with_new_ids(x: Array) -> Array:
     return Array((axis(a.size, one=a.one, parts=a.parts) for a in x.axes), x.dtype)
 
@@ -56,9 +57,10 @@ def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis
         _from_another_place(big, small, who)
     return axes
 
+# %% ../../nbs/22b_elementwise.ipynb #e7963b9e
 def _at(x: Array, i: int) -> Axis | None: return x.axes[i] if -i <= x.ndim else None
 
-# %% ../../nbs/22b_elementwise.ipynb #e7963b9e
+# %% ../../nbs/22b_elementwise.ipynb #94e4285d
 def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, int], i: int) -> Axis:
     "One axis of the result."
     if x is None or y is None: return x or y
@@ -72,13 +74,14 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
     one = 'declared' if 'declared' in (x.one, y.one) else x.one or y.one
     return Axis(x.size, x.id, x.role or y.role, x.parts or y.parts, one)
 
+# %% ../../nbs/22b_elementwise.ipynb #e9cd9d56
 def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis, verdict: Verdict) -> None:
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
            _fit(wanted, seen), verdict, blame)
 
-# %% ../../nbs/22b_elementwise.ipynb #94e4285d
+# %% ../../nbs/22b_elementwise.ipynb #c04d674c
 def _fit(wanted: Array, seen: Array) -> str:
     "What would make `seen` fit `wanted`."
     if seen.lost and seen.ndim == wanted.ndim - 1:
@@ -92,27 +95,30 @@ def _fit(wanted: Array, seen: Array) -> str:
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if len(differences) == 1 and max(map(abs, differences)) <= 2 else ''
 
+# %% ../../nbs/22b_elementwise.ipynb #6cab3155
 def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
     return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted.axes))
 
-# %% ../../nbs/22b_elementwise.ipynb #e9cd9d56
+# %% ../../nbs/22b_elementwise.ipynb #9d43073b
 def _mutual(pairs: list, a: Array, b: Array, second: int) -> None:
     "Rule 1's exception: (B, 1) with (1, B), both declared so."
     grown = {side: [pair[1 - side].size for pair in pairs if pair[side].size == 1 and pair[side].one == 'declared' and pair[1 - side].size != 1]
              for side in (0, 1)}
     if any(x == y for x in grown[0] for y in grown[1]): _every_combination(a, b, second)
 
+# %% ../../nbs/22b_elementwise.ipynb #2b2ac0bc
 def _every_combination(a: Array, b: Array, operand: int, big: Array | None = None, small: Array | None = None) -> None:
     sizes = ', '.join(str(y if x == 1 else x) for x, y in zip((1,)*(b.ndim - a.ndim) + a.sizes, (1,)*(a.ndim - b.ndim) + b.sizes))
     refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled((big or a).sizes), spelled((small or b).sizes),
            'write [:, None] on one of them, or [..., 0] on the other, so that both have the same number of axes', Verdict(False, _two(a, b)), operand)
 
+# %% ../../nbs/22b_elementwise.ipynb #95214016
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
     from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
-
+# %% ../../nbs/22b_elementwise.ipynb #0777d627
 def _other_way_round(a: Array, b: Array, operand: int) -> None:
     "A weight and a gradient of it, with in and out exchanged."
     for weight, other in ((a, b), (b, a)):
@@ -121,7 +127,7 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
             if w.role in ('in', 'out') and (o.role in ('in', 'out') and o.role != w.role or o.id != w.id and o.id in elsewhere):
                 refuse('one of the two is stored the other way round', '×'.join(v.role for v in a.axes), '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
 
-# %% ../../nbs/22b_elementwise.ipynb #c04d674c
+# %% ../../nbs/22b_elementwise.ipynb #70a9d402
 def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
     for i in range(-small.ndim, 0):
@@ -130,6 +136,7 @@ def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
             others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
             if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
 
+# %% ../../nbs/22b_elementwise.ipynb #4b96250e
 def _from_another_place(big: Array, small: Array, operand: int) -> None:
     "Rule 3: an axis that belongs to another place of the larger operand."
     ids = [a.id for a in big.axes]
@@ -150,6 +157,7 @@ def _answer(f: Any, kinds: tuple, kwargs: tuple = ()) -> tuple[np.dtype, ...]:
         result = f(*ones, **dict(kwargs))
     return tuple(np.asarray(r).dtype for r in (result if isinstance(result, tuple) else (result,)))
 
+# %% ../../nbs/22b_elementwise.ipynb #b0e8f7c7
 def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
     "What NumPy answers for operands like these."
     kinds = tuple((type(o), False) if type(o) in (bool, int, float, complex) else
@@ -158,7 +166,7 @@ def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
     except TypeError as e:
         refuse(str(e).split(', and')[0].split(" for the input types")[0], hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
 
-# %% ../../nbs/22b_elementwise.ipynb #b0e8f7c7
+# %% ../../nbs/22b_elementwise.ipynb #b5631c12
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
@@ -170,7 +178,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     results = tuple(_bound_of(f, operands, Array(axes, kind, lost)) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
 
-
+# %% ../../nbs/22b_elementwise.ipynb #8401ea9f
 def _bound_of(f: Any, operands: list, result: Array) -> Array:
     "Bounds of whole numbers through sums, products and remainders: `np.arange(n) + 1` is at most n."
     if f not in (np.add, np.multiply, np.remainder) or result.dtype.kind not in 'iu' or len(operands) != 2: return result
@@ -181,13 +189,14 @@ def _bound_of(f: Any, operands: list, result: Array) -> Array:
     if low is None or high is None: return result
     return bounded(result, low + high - 1 if f is np.add else (low - 1)*(high - 1) + 1)
 
+# %% ../../nbs/22b_elementwise.ipynb #a062e8a3
 def _below(value: Any) -> Dim | None:
     "A size that a whole number, or all those of an array, are smaller than; None if not known, or if they may be negative."
     if type(value) is Array: return value.below
     if (dim := as_dim(value)) is not None: return dim + 1 if holds(claim(dim, '>=', 0)).holds else None
     return lift(value).below if isinstance(value, np.ndarray | np.integer) else None
 
-# %% ../../nbs/22b_elementwise.ipynb #b5631c12
+# %% ../../nbs/22b_elementwise.ipynb #4cc82720
 def stored(result: Any, out: Any) -> Any:
     "Write a result into `out`, whose shape must not change."
     target = out[0] if isinstance(out, tuple) else out
@@ -203,15 +212,17 @@ def stored(result: Any, out: Any) -> Any:
     if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
     return target
 
+# %% ../../nbs/22b_elementwise.ipynb #89564138
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
     refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
 
-# %% ../../nbs/22b_elementwise.ipynb #8401ea9f
+# %% ../../nbs/22b_elementwise.ipynb #d8f8d72e
 @rule('ufunc')
 def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=None, subok=None):
     if len(operands) > f.nin: operands, out = operands[:f.nin], operands[f.nin]
     return elementwise(f, list(operands), out, where, dtype)
 
+# %% ../../nbs/22b_elementwise.ipynb #b60a0723
 @rule(np.where)
 def where(condition, x=None, y=None):
     if x is None: return OPS[np.nonzero].shape(condition)
@@ -219,11 +230,13 @@ def where(condition, x=None, y=None):
     axes = broadcast(Array(broadcast(arrays[0], arrays[1])), arrays[2], 0, 2)
     return Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool)
 
+# %% ../../nbs/22b_elementwise.ipynb #ee68c048
 @rule(np.clip)
 def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **_):
     bounds = [b for b in (a_min, a_max, min, max) if b is not None]
     return elementwise(np.maximum, [a, bounds[0]], out) if len(bounds) == 1 else stored(elementwise(np.clip, [a, *bounds]), out)
 
+# %% ../../nbs/22b_elementwise.ipynb #2e9d8347
 METHODS['clip'] = np.clip
 
 # %% ../../nbs/22b_elementwise.ipynb #762705b8
@@ -234,6 +247,7 @@ def _keeps(*functions, dtype=None):
             x = lift(a)
             return stored(Array(x.axes, dtype or dtypes(f, [x])[0], x.lost), out)
 
+# %% ../../nbs/22b_elementwise.ipynb #0a26378c
 _keeps(np.round, np.around, np.nan_to_num, np.real, np.imag, np.angle, np.sinc, np.i0, np.real_if_close, np.fix)
 _keeps(np.isneginf, np.isposinf, np.iscomplex, np.isreal, dtype=bool)
 METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
@@ -241,6 +255,7 @@ METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
 @rule(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.equal, [a, b])
 
+# %% ../../nbs/22b_elementwise.ipynb #082be40f
 @rule(np.allclose, np.array_equal, np.array_equiv)
 def allclose(a, b, *_, **__):
     lift(a), lift(b)
@@ -250,9 +265,11 @@ def allclose(a, b, *_, **__):
 @rule('astype')
 def astype(x, dtype, *_, **__): return bounded_like(x, Array(x.axes, dtype, x.lost))
 
+# %% ../../nbs/22b_elementwise.ipynb #6814414d
 @rule('copy', np.copy, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def copy(a, *args, dtype=None, **__):
     x = lift(a)
     return bounded_like(x, Array(x.axes, dtype or x.dtype, x.lost))
 
+# %% ../../nbs/22b_elementwise.ipynb #2a48147d
 METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}

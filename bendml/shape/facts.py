@@ -26,6 +26,7 @@ class Claim:
         if self.kind == '>=': return Claim(-self.dim - 1, '>=', _negated(self.text))
         return Claim(self.dim, '!=' if self.kind == '==' else '==', _negated(self.text))
 
+# %% ../../nbs/20b_facts.ipynb #07485c03
 _OPPOSITE = {'==': '!=', '!=': '==', '<=': '>', '>': '<=', '>=': '<', '<': '>='}
 def _negated(text: str) -> str:
     left, op, right = next(((a, op, b) for op in ('==', '!=', '<=', '>=', '<', '>') for a, s, b in [text.partition(f' {op} ')] if s), ('', '', ''))
@@ -51,6 +52,7 @@ def claim(
 # %% ../../nbs/20b_facts.ipynb #eb1a1d35
 _COMPARISONS = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}
 
+# %% ../../nbs/20b_facts.ipynb #c5d564e0
 def parse_claim(text: str) -> list[Claim]:
     "Read `C % H == 0` or `0 <= p < N`: one claim for each comparison; nothing is run."
     if len(text) > MAX_TEXT: raise DimError(f'a condition of {len(text)} characters; at most {MAX_TEXT} are read')
@@ -102,6 +104,7 @@ def bound(facts: Facts, name: str, least: int | None) -> Facts:
     "A name's smallest value, in place of 1; None: it may be anything."
     return replace(facts, lower=(*((n, b) for n, b in facts.lower if n != name), (name, least)))
 
+# %% ../../nbs/20b_facts.ipynb #54e1b288
 def assume(facts: Facts, new: Claim) -> Facts:
     "The facts with one more claim."
     facts = replace(facts, claims=(*facts.claims, new))
@@ -113,13 +116,14 @@ def assume(facts: Facts, new: Claim) -> Facts:
     if new.kind != '==' or dim.const is not None: return facts
     return _divides(facts, dim) or _solve(facts, dim) or _as_rule(facts, dim)
 
+# %% ../../nbs/20b_facts.ipynb #6877f2a1
 def _lower_bound(dim: Dim) -> tuple[str, int] | None:
     "`name - c >= 0` is a lower bound."
     match dim.terms:
         case ((((str(name), 1),), 1),): return name, 0
         case ((((str(name), 1),), 1), ((), c)): return name, -c
 
-# %% ../../nbs/20b_facts.ipynb #54e1b288
+# %% ../../nbs/20b_facts.ipynb #c6d0b314
 def _solve(facts: Facts, dim: Dim) -> Facts | None:
     "Solve `dim == 0` for a name that stands alone with the factor 1 or -1."
     for m, c in sorted(dim.terms, key=lambda t: (any("'" in str(a) for a, _ in t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
@@ -128,6 +132,7 @@ def _solve(facts: Facts, dim: Dim) -> Facts | None:
         if name in names_of(rest): continue
         return _replace(facts, name, rest)
 
+# %% ../../nbs/20b_facts.ipynb #ad78fe48
 def _replace(facts: Facts, name: str, value: Dim) -> Facts:
     "Put a value for a name; that the value keeps the name's lower bound is a claim of its own."
     least = facts.least(name)
@@ -135,7 +140,7 @@ def _replace(facts: Facts, name: str, value: Dim) -> Facts:
     solved = tuple((n, substitute(d, {name: value})) for n, d in facts.solved)
     return replace(facts, solved=(*solved, (name, value)), claims=(*facts.claims, *keeps))
 
-# %% ../../nbs/20b_facts.ipynb #6877f2a1
+# %% ../../nbs/20b_facts.ipynb #aa085bd1
 def _divides(facts: Facts, dim: Dim) -> Facts | None:
     "`C - H*(C//H) == 0`, H divides C, becomes `C = H*q`."
     for m, _ in dim.terms:
@@ -148,6 +153,7 @@ def _divides(facts: Facts, dim: Dim) -> Facts | None:
                         facts = bound(facts, q, None if least is None else min(least, 1))
                         return _replace(facts, name, atom.den*named(q))
 
+# %% ../../nbs/20b_facts.ipynb #65373f36
 def _as_rule(facts: Facts, dim: Dim) -> Facts:
     "Keep an equation as a rule that rewrites its weightiest term."
     weight = lambda t: (any(isinstance(a, Floor) for a, _ in t[0]), sum(p for _, p in t[0]), str(t[0]))
@@ -162,6 +168,7 @@ def _shifted(facts: Facts, dim: Dim) -> Dim | None:
     if None in least.values(): return None
     return substitute(dim, {n: named(n) + b for n, b in least.items() if b})
 
+# %% ../../nbs/20b_facts.ipynb #ec5b4e4a
 def _range(facts: Facts, dim: Dim) -> tuple[int | None, int | None]:
     "Bounds that can be read off the signs: (lower, upper)."
     shifted = _shifted(facts, dim)
@@ -171,9 +178,11 @@ def _range(facts: Facts, dim: Dim) -> tuple[int | None, int | None]:
     if any(isinstance(a, Floor) and not _at_least_0(a) for m, _ in shifted.terms for a, _ in m): return None, None
     return number if signs <= {True} else None, number if signs <= {False} else None
 
+# %% ../../nbs/20b_facts.ipynb #d6f518ff
 def _at_least_0(atom: Floor) -> bool:
     return all(c > 0 for d in (atom.num, atom.den) for _, c in d.terms)
 
+# %% ../../nbs/20b_facts.ipynb #a291a547
 def _follows(facts: Facts, dim: Dim) -> bool:
     "Is `dim` at least one of the sizes that are assumed to be at least 0?"
     names = names_of(dim)
@@ -194,6 +203,7 @@ def _at_once(facts: Facts, c: Claim) -> bool | None:
 # %% ../../nbs/20b_facts.ipynb #a6f18890
 TRIES = 3000  # assignments of sizes tried before z3 is asked
 
+# %% ../../nbs/20b_facts.ipynb #74be9b59
 def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
     "The names that the question depends on, and the claims about them."
     names = frozenset().union(*map(names_of, dims))
@@ -203,7 +213,7 @@ def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
         names = names.union(*(names_of(c.dim) for c in more))
     return sorted(names), [c for c in claims if names_of(c.dim) & names]
 
-# %% ../../nbs/20b_facts.ipynb #74be9b59
+# %% ../../nbs/20b_facts.ipynb #dee0b96b
 def _numbers(dim: Dim) -> set[int]:
     found = {abs(c) for m, c in dim.terms if not m}
     for m, _ in dim.terms:
@@ -211,6 +221,7 @@ def _numbers(dim: Dim) -> set[int]:
             if isinstance(atom, Floor): found |= _numbers(atom.num) | _numbers(atom.den)
     return found
 
+# %% ../../nbs/20b_facts.ipynb #dcab3d43
 def _candidates(facts: Facts, names: list[str], dims: list[Dim]) -> Iterator[tuple[int, ...]]:
     "Assignments of sizes, smallest sum first."
     special = sorted({n + d for dim in dims for n in _numbers(dim) if n > 3 for d in (-1, 0, 1)})[-6:]
@@ -222,13 +233,14 @@ def _candidates(facts: Facts, names: list[str], dims: list[Dim]) -> Iterator[tup
         values.append([*small, *(s for s in special if s not in small and (low is None or s >= low))][:each])
     return sorted(itertools.islice(itertools.product(*values), 20*TRIES), key=lambda v: (sum(map(abs, v)), v))
 
-# %% ../../nbs/20b_facts.ipynb #dee0b96b
+# %% ../../nbs/20b_facts.ipynb #fb5953c5
 def _holds(c: Claim, sizes: dict[str, int]) -> bool | None:
     "Is it so for these sizes? None where a size has no value, in a division by 0."
     try: value = evaluate(c.dim, sizes)
     except ZeroDivisionError: return None
     return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
 
+# %% ../../nbs/20b_facts.ipynb #6dfd8bd7
 def _tried(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> dict[str, int] | None:
     "The smallest sizes at which the goal fails though everything known holds."
     for values in _candidates(facts, names, [goal.dim, *(c.dim for c in known)]):
@@ -281,18 +293,20 @@ def _decided(facts: Facts, goal: Claim) -> Verdict:
     if isinstance(answer, dict): return Verdict(False, _original(facts, answer, written), 'z3')
     return Verdict(answer, by='z3')
 
+# %% ../../nbs/20b_facts.ipynb #fa06a289
 def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> tuple[tuple[str, int], ...]:
     "The sizes of the names that were written, those that a fact has replaced included."
     for name, value in facts.solved:
         if names_of(value) <= sizes.keys(): sizes = sizes | {name: evaluate(value, sizes)}
     return tuple(sorted((n, v) for n, v in sizes.items() if n in written))
 
+# %% ../../nbs/20b_facts.ipynb #a21b4c7f
 def _factors(dim: Dim) -> frozenset[str]:
     "The names that are a factor of every term: where they are 1 they do not matter."
     each = [frozenset(a for a, _ in m if isinstance(a, str)) for m, _ in dim.terms]
     return frozenset.intersection(*each) if len(each) > 1 else frozenset()
 
-# %% ../../nbs/20b_facts.ipynb #fa06a289
+# %% ../../nbs/20b_facts.ipynb #3858aa60
 def decide(
     facts: Facts,
     goal: Claim,
@@ -300,6 +314,7 @@ def decide(
     "Does the claim hold at every size that the facts allow?"
     return _decided(facts, goal)
 
+# %% ../../nbs/20b_facts.ipynb #1702820b
 def possible(facts: Facts, goal: Claim) -> bool:
     "Is there a size, under the facts, at which it holds? (Yes where it is not known.)"
     return decide(facts, ~goal).holds is not True

@@ -30,6 +30,7 @@ def _in_range(index: Dim, a: Axis) -> None:
     if not verdict.holds:
         refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}', 'does the range go too far?' if "'" in str(index) else f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
 
+# %% ../../nbs/22f_indexing.ipynb #135a25ed
 def slice_axis(a: Axis, s: slice) -> Axis:
     "The axis that a slice leaves."
     step = Dim(1) if s.step is None else as_dim(s.step)
@@ -43,7 +44,7 @@ def slice_axis(a: Axis, s: slice) -> Axis:
     if not branch(claim(length, '>=', 0)): return axis(0)
     return a if forward and same(length, a.size).holds and step == 1 else axis(length)
 
-# %% ../../nbs/22f_indexing.ipynb #135a25ed
+# %% ../../nbs/22f_indexing.ipynb #6ce7e489
 def _position(value: Any, a: Axis) -> Dim:
     "A bound of a slice, counted from the front."
     dim = as_dim(value)
@@ -51,6 +52,7 @@ def _position(value: Any, a: Axis) -> Dim:
     if dim is None: refuse(f'a slice bound is {value!r}', 'a whole number', value, operand=1)
     return dim if branch(claim(dim, '>=', 0)) else a.size + dim
 
+# %% ../../nbs/22f_indexing.ipynb #87810b93
 def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
     low, high = (Dim(0), a.size) if forward else (Dim(-1), a.size - 1)
     if not branch(claim(dim, '>=', low)): return low
@@ -66,6 +68,7 @@ def picked(mask: Array) -> Axis:
         seen[id(mask)] = (new, mask)
     return seen[id(mask)][0]
 
+# %% ../../nbs/22f_indexing.ipynb #6f24a5f2
 def _assume(c):
     from bendml.shape.facts import assume
     return assume(current().facts, c)
@@ -82,6 +85,7 @@ def _expanded(x: Array, index: Any) -> list[Any]:
     at = dots[0] if dots else len(index)
     return index[:at] + [slice(None)]*(x.ndim - used) + index[at + 1:]
 
+# %% ../../nbs/22f_indexing.ipynb #7a25533d
 @rule('getitem')
 def getitem(x, index):
     if isinstance(index, str): refuse('a field name', 'an index', index)
@@ -101,7 +105,7 @@ def getitem(x, index):
     if not arrays: return bounded_like(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
     return bounded_like(x, Array(_placed(axes, arrays, spots), x.dtype))
 
-# %% ../../nbs/22f_indexing.ipynb #7a25533d
+# %% ../../nbs/22f_indexing.ipynb #ab0b23be
 def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) -> int:
     for k, a in enumerate(mask.axes):
         if not (verdict := same(a.size, x.axes[i + k].size)).holds:
@@ -111,6 +115,7 @@ def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) 
     axes.append(None)
     return i + mask.ndim
 
+# %% ../../nbs/22f_indexing.ipynb #6b4ccb52
 def _index_array(a: Axis, index: Array) -> None:
     if index.dtype.kind not in 'iu':
         refuse(f'an index array of dtype {index.dtype}', 'whole numbers or truth values', f'{index} of {index.dtype}', 'declare it: Int[...] or Bool[...] around its annotation', operand=1)
@@ -119,6 +124,7 @@ def _index_array(a: Axis, index: Array) -> None:
     if index.below is not None and not (verdict := holds(claim(index.below, '<=', a.size))).holds:
         refuse(f'indices up to {index.below - 1} of an axis of size {a.size}', f'{index.below} <= {a.size}', f'{index.below} > {a.size}', f'add where=["{index.below} <= {a.size}"]', verdict, 1)
 
+# %% ../../nbs/22f_indexing.ipynb #1002b0d1
 def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
     "The axes of the index arrays, put where they belong."
     block = arrays[0].axes
@@ -136,6 +142,7 @@ def setitem(x, index, value):
     dtype = np.result_type(new.dtype) if new.dtype != bool else target.dtype
     stored(Array(new.axes, target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or dtype.kind in 'fiub' and target.dtype.kind in 'fiub' else dtype, new.lost), target)
 
+# %% ../../nbs/22f_indexing.ipynb #5fe183ec
 Array.__getitem__ = lambda self, index: perform('getitem', (self, index), {})
 Array.__setitem__ = lambda self, index, value: perform('setitem', (self, index, value), {})
 
@@ -162,6 +169,7 @@ def take(a, indices, axis=None, out=None, mode='raise'):
     if as_dim(indices) is not None: _in_range(as_dim(indices), x.axes[i])
     return stored(Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype), out)
 
+# %% ../../nbs/22f_indexing.ipynb #f388d907
 @rule(np.take_along_axis)
 def take_along_axis(arr, indices, axis=-1):
     x, ids = lift(arr), lift(indices)
@@ -173,6 +181,7 @@ def take_along_axis(arr, indices, axis=-1):
     broadcast(*(Array((*v.axes[:i], *v.axes[i + 1:])) for v in (x, ids)))
     return Array((*(ids.axes[k] if k == i or x.axes[k].size == 1 else x.axes[k] for k in range(x.ndim)),), x.dtype)
 
+# %% ../../nbs/22f_indexing.ipynb #646f0691
 @rule(np.put_along_axis)
 def put_along_axis(arr, indices, values, axis): broadcast(take_along_axis(arr, indices, axis), lift(values))
 
@@ -186,6 +195,7 @@ def nonzero(a):
     k = picked(x)
     return tuple(bounded(Array((k,), np.int64), b.size) for b in x.axes)
 
+# %% ../../nbs/22f_indexing.ipynb #e141cea7
 @rule(np.flatnonzero)
 def flatnonzero(a): return nonzero(ravel(lift(a)) if lift(a).ndim != 1 else lift(a))[0]
 
@@ -194,13 +204,14 @@ def argwhere(a): return Array((picked(lift(a)), axis(lift(a).ndim)), np.int64)
 
 METHODS |= {'nonzero': np.nonzero}
 
+# %% ../../nbs/22f_indexing.ipynb #d2cc0479
 def some(n: Dim, least: int = 0) -> Axis:
     "A number of entries from `least` to n."
     new = unknown('k', least)
     current().facts = _assume(claim(new.size, '<=', n))
     return new
 
-# %% ../../nbs/22f_indexing.ipynb #e141cea7
+# %% ../../nbs/22f_indexing.ipynb #3984e578
 @rule(np.unique)
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, **_):
     x = lift(ar)
@@ -212,6 +223,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     more = [v for wanted, v in ((return_index, bounded(Array((k,), np.int64), n)), (return_inverse, inverse), (return_counts, Array((k,), np.int64))) if wanted]
     return (values, *more) if more else values
 
+# %% ../../nbs/22f_indexing.ipynb #2a7c52f7
 @rule(np.compress)
 def compress(condition, a, axis=None, out=None):
     x = lift(a) if axis is not None else ravel(lift(a))
@@ -219,6 +231,7 @@ def compress(condition, a, axis=None, out=None):
     if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds: refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
     return stored(Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype), out)
 
+# %% ../../nbs/22f_indexing.ipynb #c6b10fad
 @rule(np.extract)
 def extract(condition, arr): return compress(ravel(lift(condition)), ravel(lift(arr)))
 
@@ -231,16 +244,18 @@ def intersect1d(ar1, ar2, *_, **__): return Array((some(entries(lift(ar1))),), l
 @rule(np.union1d)
 def union1d(ar1, ar2): return Array((some(entries(lift(ar1)) + entries(lift(ar2))),), lift(ar1).dtype)
 
-# %% ../../nbs/22f_indexing.ipynb #d2cc0479
+# %% ../../nbs/22f_indexing.ipynb #2ed50bb1
 @rule(np.searchsorted)
 def searchsorted(a, v, side='left', sorter=None):
     x = lift(a)
     if x.ndim != 1: refuse('one axis is needed', 'Vec<n>', x, operand=0)
     return bounded(Array(lift(v).axes, np.int64), x.axes[0].size + 1)
 
+# %% ../../nbs/22f_indexing.ipynb #0be6a2de
 @rule(np.digitize)
 def digitize(x, bins, right=False): return searchsorted(bins, x)
 
+# %% ../../nbs/22f_indexing.ipynb #a0132caa
 @rule(np.bincount)
 def bincount(x, /, weights=None, minlength=0):
     v = lift(x)
@@ -251,6 +266,7 @@ def bincount(x, /, weights=None, minlength=0):
     current().facts = _assume(claim(k.size, '>=', least))
     return Array((k,), np.int64 if weights is None else np.float64)
 
+# %% ../../nbs/22f_indexing.ipynb #7f2e926b
 @rule(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
     lift(a)
@@ -258,6 +274,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     n = lift(bins).axes[0].size - 1 if n is None else n
     return Array((axis(n),), np.int64 if not density else np.float64), Array((axis(n + 1),))
 
+# %% ../../nbs/22f_indexing.ipynb #9704932f
 @rule(np.delete)
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
@@ -266,9 +283,10 @@ def delete(arr, obj, axis=None):
     _in_range(dim, x.axes[i])
     return Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype)
 
+# %% ../../nbs/22f_indexing.ipynb #3d9419dc
 axis_ = axis
 
-# %% ../../nbs/22f_indexing.ipynb #3984e578
+# %% ../../nbs/22f_indexing.ipynb #fcbfe5f3
 @rule(np.ix_)
 def ix_(*args):
     def one(k, a):
@@ -279,6 +297,7 @@ def ix_(*args):
         return bounded(kind, a.below) if a.below is not None else kind
     return tuple(one(k, a) for k, a in enumerate(args))
 
+# %% ../../nbs/22f_indexing.ipynb #974d78c5
 @rule(np.interp)
 def interp(x, xp, fp, *_, **__):
     for i, v in enumerate((xp, fp), 1):
@@ -287,6 +306,7 @@ def interp(x, xp, fp, *_, **__):
     if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds: refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
     return Array(lift(x).axes, np.float64)
 
+# %% ../../nbs/22f_indexing.ipynb #5634bfcd
 @rule(np.convolve, np.correlate)
 def convolve(a, v, mode='full'):
     x, y = lift(a), lift(v)
@@ -297,7 +317,7 @@ def convolve(a, v, mode='full'):
     if not (verdict := holds(claim(m, '>=', 1))).holds: refuse('nothing to slide', 'at least one entry', m, verdict=verdict)
     return Array((axis({'full': n + m - 1, 'same': n, 'valid': n - m + 1}[mode]),), dtypes(np.multiply, [x, y])[0])
 
-# %% ../../nbs/22f_indexing.ipynb #2a7c52f7
+# %% ../../nbs/22f_indexing.ipynb #acad61a2
 @rule(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     a = lift(x)
@@ -310,11 +330,13 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         axes[i] = axis_(axes[i].size - w + 1)
     return Array((*axes, *map(axis_, windows)), a.dtype)
 
+# %% ../../nbs/22f_indexing.ipynb #c88e7c1b
 @rule(np.vander)
 def vander(x, N=None, increasing=False):
     n = lift(x).axes[0]
     return Array((n, axis(n.size if N is None else as_dim(N))), lift(x).dtype)
 
+# %% ../../nbs/22f_indexing.ipynb #cb4b0296
 @rule(np.gradient)
 def gradient(f, *varargs, axis=None, edge_order=1):
     x = lift(f)
@@ -323,15 +345,18 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     one = Array(x.axes, dtypes(np.true_divide, [x, 1.0])[0])
     return one if axis is not None or x.ndim == 1 else tuple(one for _ in x.axes)
 
+# %% ../../nbs/22f_indexing.ipynb #b0375980
 @rule(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     v = lift(y)
     if x is not None: broadcast(v, lift(x))
     return reduced(v, axis, dtype=dtypes(np.true_divide, [v, 1.0])[0])
 
+# %% ../../nbs/22f_indexing.ipynb #ce1bdaef
 @rule(np.polyval)
 def polyval(p, x): return elementwise(np.multiply, [Array(lift(x).axes, lift(x).dtype), number(lift(p).dtype)])
 
+# %% ../../nbs/22f_indexing.ipynb #e94a9b94
 @rule(np.select)
 def select(condlist, choicelist, default=0):
     if len(condlist) != len(choicelist): refuse('a choice for each condition', len(condlist), len(choicelist))

@@ -26,6 +26,7 @@ class Turns:
     def __iter__(self): refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
     def __len__(self): refuse('the length of this is not known here')
 
+# %% ../../nbs/23_loops.ipynb #e91d2ccd
 def as_turns(values: Any) -> Turns | None:
     "The turns of an iterable; None if it can simply be iterated over."
     if isinstance(values, Turns): return values
@@ -33,7 +34,7 @@ def as_turns(values: Any) -> Turns | None:
         return Turns(values.axes[0].size, lambda k: Array(values.axes[1:], values.dtype))
     if isinstance(values, Growing) and not values.plain(): return Turns(values.total(), lambda k: values.any_element())
 
-# %% ../../nbs/23_loops.ipynb #e91d2ccd
+# %% ../../nbs/23_loops.ipynb #a97f1545
 def symbolic_range(*ends: Any) -> Any:
     "`range` with bounds that may be sizes."
     start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
@@ -46,6 +47,7 @@ def symbolic_range(*ends: Any) -> Any:
     turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
     return turns
 
+# %% ../../nbs/23_loops.ipynb #1146402b
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."
     if type(value) is not Array: return value if type(value) is Size else int(value)
@@ -53,7 +55,7 @@ def int_of(value: Any) -> Any:
     one_entry(value, 'int()')
     return Size(unknown('i', None).size)
 
-# %% ../../nbs/23_loops.ipynb #a97f1545
+# %% ../../nbs/23_loops.ipynb #36fd36b5
 def zipped(*values: Any, strict: bool = False) -> Any:
     "`zip`; the shortest ends it, so where lengths are not known they must be equal."
     turns = [as_turns(v) for v in values]
@@ -65,15 +67,18 @@ def zipped(*values: Any, strict: bool = False) -> Any:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost', verdict)
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
+# %% ../../nbs/23_loops.ipynb #a5710abc
 def _alike(values: Any) -> Any:
     values = list(values)
     if any(fingerprint(v) != fingerprint(values[0]) for v in values): refuse('a list of different things, in a loop with an unknown number of turns')
     return values[0]
 
+# %% ../../nbs/23_loops.ipynb #2f0aee4d
 def enumerated(values: Any, start: int = 0) -> Any:
     turns = as_turns(values)
     return enumerate(values, start) if turns is None else Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
 
+# %% ../../nbs/23_loops.ipynb #3873721b
 def backwards(values: Any) -> Any:
     turns = as_turns(values)
     return reversed(values) if turns is None else Turns(turns.count, lambda k: turns.item(turns.count - 1 - k))
@@ -127,6 +132,7 @@ def _only_plain(name: str):
         return Growing(result) if name in ('__add__', '__mul__', '__rmul__', 'copy') or name == '__getitem__' and isinstance(result, list) else result
     return method
 
+# %% ../../nbs/23_loops.ipynb #c0659f6b
 for _name in '__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop remove clear reverse sort __setitem__ __delitem__ __imul__'.split():
     setattr(Growing, _name, _only_plain(_name))
 
@@ -151,20 +157,23 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if isinstance(value, Turns): return 'turns', value.count
     return type(value).__name__, id(value) if not hasattr(value, '__dict__') else tuple((k, inside(v)) for k, v in vars(value).items())
 
+# %% ../../nbs/23_loops.ipynb #179075d1
 def _checksum(a: np.ndarray) -> int: return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
 
-# %% ../../nbs/23_loops.ipynb #179075d1
+# %% ../../nbs/23_loops.ipynb #59af1a2a
 def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
     "A fingerprint with `k + 1` for `k`."
     if isinstance(mark, Dim): return current().facts.normal(substitute(mark, step))
     return tuple(_shifted(m, step) for m in mark) if isinstance(mark, tuple) else mark
 
+# %% ../../nbs/23_loops.ipynb #3a795403
 def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
     "The fingerprints of a function's variables, and of the globals that it names."
     own = {n: v for n, v in frame.f_locals.items() if n not in dead}
     shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals and n not in own}
     return {n: fingerprint(v) for n, v in (shared | own).items() if not n.startswith('__bendml')}
 
+# %% ../../nbs/23_loops.ipynb #1980fabb
 def _reached(f: types.FunctionType) -> Iterator[Any]:
     "What a helper can change: the variables around it, and the globals that it names."
     if (f.__module__ or '').partition('.')[0] in ('bendml', 'numpy'): return
@@ -187,12 +196,14 @@ def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
 # %% ../../nbs/23_loops.ipynb #2ab1042e
 MAX_SECONDS, MAX_TURNS = 20.0, 10_000
 
+# %% ../../nbs/23_loops.ipynb #afd78cd6
 def tick() -> None:
     "Refuse a trace that takes too long."
     state = current().state
     if time.monotonic() > state.setdefault('until', time.monotonic() + MAX_SECONDS):
         refuse(f'the check takes longer than {MAX_SECONDS:.0f} s', hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
 
+# %% ../../nbs/23_loops.ipynb #1a87c1bd
 def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
     "The turns of a for loop. `dead` names the variables that each turn sets before it reads them; `name` the one it counts."
     if (turns := as_turns(values)) is None:
@@ -201,6 +212,7 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterato
     if not branch(claim(turns.count, '>=', 1)): return
     yield from _two_turns(turns, sys._getframe(1), dead, name)
 
+# %% ../../nbs/23_loops.ipynb #75281d9c
 def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
     trace, base, k = current(), current().facts, unknown(name, None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
@@ -216,7 +228,7 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name
         lists.close(turns.count, str(k), step)
     trace.facts = _after(base, trace, k, turns.count - (2 if more else 1))
 
-# %% ../../nbs/23_loops.ipynb #afd78cd6
+# %% ../../nbs/23_loops.ipynb #fcb839b6
 def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
     "What holds after the loop: all that was decided and does not speak of one turn; and `k` was the last."
     facts, known = base, dict(base.lower)
@@ -226,6 +238,7 @@ def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
         if str(k) not in names_of(c.dim): facts = assume(facts, c)
     return assume(facts, claim(k, '==', last))
 
+# %% ../../nbs/23_loops.ipynb #cfae6010
 class _Filling:
     "The lists that exist when a loop begins, and what each turn appends to them."
     def __enter__(self):
@@ -255,6 +268,7 @@ class _Filling:
             for v, n in runs[0]: list.append(g, v); g.counts.append(n*count)
             g.dirty = self.trace.state['depth'] - 1 > g.depth
 
+# %% ../../nbs/23_loops.ipynb #5859a80b
 def _dims(mark: Any) -> Iterator[Dim]:
     if isinstance(mark, Dim): yield mark
     elif isinstance(mark, tuple):
@@ -297,6 +311,7 @@ def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     trace.state['comprehended'] = turns.count, str(k), trace.facts
     trace.facts = _after(base, trace, k, turns.count - 1)
 
+# %% ../../nbs/23_loops.ipynb #bcb48345
 def comprehension(make: Callable[[], list]) -> Growing:
     "The list that a comprehension makes."
     state = current().state

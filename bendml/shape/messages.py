@@ -32,15 +32,17 @@ def _parsed(file: str, lines: tuple[str, ...]) -> ast.Module | None:
     try: return ast.parse(''.join(lines))
     except (SyntaxError, ValueError, RecursionError): return None
 
+# %% ../../nbs/21_messages.ipynb #9a9554de
 def source_tree(file: str) -> ast.Module | None:
     "The syntax tree of a source file (or notebook cell); None where there is no source."
     linecache.checkcache(file)
     lines = tuple(linecache.getlines(file))
     return _parsed(file, lines) if lines else None
 
-# %% ../../nbs/21_messages.ipynb #9a9554de
+# %% ../../nbs/21_messages.ipynb #dd9d4dff
 def _span(node: ast.AST) -> tuple[int, int, int, int]: return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
+# %% ../../nbs/21_messages.ipynb #d3db6746
 def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
     "The operand number `index` of an expression; the expression itself if it has none."
     match node:
@@ -55,7 +57,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case _: parts = []
     return parts[index] if 0 <= index < len(parts) else node
 
-# %% ../../nbs/21_messages.ipynb #dd9d4dff
+# %% ../../nbs/21_messages.ipynb #48aa075b
 def place_at(
     code: CodeType, at: int,    # an instruction of a function
     index: int | None = None,   # the operand to underline; None: the whole expression
@@ -69,10 +71,12 @@ def place_at(
     if node is not None and (index is not None or isinstance(node, ast.For)): line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 
+# %% ../../nbs/21_messages.ipynb #b975543c
 def place_of(frame: FrameType, index: int | None = None, method: bool = False) -> Place:
     "The piece of source that a frame is executing."
     return place_at(frame.f_code, frame.f_lasti, index, method)
 
+# %% ../../nbs/21_messages.ipynb #2d3e11a1
 def place_of_code(code: CodeType) -> Place:
     "Where a function is defined."
     return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
@@ -109,6 +113,7 @@ def _lines(e: ShapeError) -> list[str]:
     fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
     return [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines] if len(fresh) == len(set(re.findall(r"\w+'\d+", ' '.join(lines)))) else lines
 
+# %% ../../nbs/21_messages.ipynb #8b5e0ebe
 def _numbered(e: ShapeError) -> list[str]:
     lines = [] if e.expected is None else [f'- expected : {e.expected}', f'- observed : {e.observed}']
     lines.append(f'{_at(e)}{e.reason}')
@@ -119,11 +124,12 @@ def _numbered(e: ShapeError) -> list[str]:
     if e.hint: lines.append(f'hint     : {e.hint}')
     return lines
 
+# %% ../../nbs/21_messages.ipynb #0b2ce06d
 def _at(e: ShapeError) -> str:
     if e.place is None: return ''
     return f'{e.place}: ' + (f'in {e.place.function}: ' if e.place.function not in ('', '<module>') else '')
 
-# %% ../../nbs/21_messages.ipynb #8b5e0ebe
+# %% ../../nbs/21_messages.ipynb #32759fa3
 def _source(place: Place | None) -> list[str]:
     "The line, and carets under the piece that is to blame."
     if place is None: return []
@@ -135,13 +141,13 @@ def _source(place: Place | None) -> list[str]:
     carets = [] if end <= column else ['    | ' + ' '*(column - indent) + '^'*(end - column)]
     return [f'{place.line:3} | {line.strip()}', *carets]
 
-
+# %% ../../nbs/21_messages.ipynb #2ef680df
 def source_of(place: Place) -> str:
     "The text that a place covers, if it is on one line."
     line = linecache.getline(place.file, place.line).encode()
     return line[place.column:place.end_column].decode(errors='ignore') if place.end_line == place.line else ''
 
-# %% ../../nbs/21_messages.ipynb #0b2ce06d
+# %% ../../nbs/21_messages.ipynb #6f73de41
 def one_line(e: ShapeError) -> str:
     "`file:line:col: message`, the form that editors and CI read."
     facts = [] if e.expected is None else [f'expected {e.expected}, observed {e.observed}']
@@ -150,6 +156,7 @@ def one_line(e: ShapeError) -> str:
     where = f'{e.place}: ' if e.place else ''
     return where + 'error: ' + '; '.join([e.reason, *facts])
 
+# %% ../../nbs/21_messages.ipynb #b85b21c7
 def as_record(e: ShapeError) -> dict:
     "The same as plain values, for JSON."
     p = e.place or Place('', 0)

@@ -6,9 +6,7 @@
 __all__ = ['METHODS', 'axis_', 'transpose', 'transpose_method', 'swapaxes', 'moveaxis', 'matrix_transpose', 'shape_of', 'reshape',
            'reshape_method', 'ravel', 'expand_dims', 'squeeze', 'broadcast_to', 'broadcast_arrays', 'members',
            'concatenate', 'stack', 'Counted', 'vstack', 'hstack', 'column_stack', 'append', 'array', 'split',
-           'array_split', 'vsplit', 'hsplit', 'repeat', 'tile', 'pad', 'full', 'like', 'full_like', 'eye', 'identity',
-           'tri', 'tril', 'arange', 'linspace', 'meshgrid', 'diag', 'diagonal', 'diagflat', 'indices', 'shape', 'ndim',
-           'size', 'iterable', 'isscalar', 'iscomplexobj', 'isrealobj', 'result_type', 'shares_memory']
+           'array_split', 'vsplit', 'hsplit', 'repeat', 'tile', 'pad']
 
 # %% ../../nbs/22e_axes.ipynb #585b682d
 import inspect
@@ -33,10 +31,12 @@ def transpose(a, axes=None):
     if len(order) != x.ndim: refuse('every axis must be named once', f'{x.ndim} axes', f'{len(order)} axes', operand=1)
     return bounded_like(x, Array((x.axes[i] for i in order), x.dtype))
 
+# %% ../../nbs/22e_axes.ipynb #c9641453
 @rule('transpose')
 def transpose_method(a, *axes):
     return transpose(a, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
 
+# %% ../../nbs/22e_axes.ipynb #23d343ca
 @rule(np.swapaxes)
 def swapaxes(a, axis1, axis2):
     x = lift(a)
@@ -45,6 +45,7 @@ def swapaxes(a, axis1, axis2):
     order[i], order[j] = j, i
     return transpose(x, order)
 
+# %% ../../nbs/22e_axes.ipynb #09017768
 @rule(np.moveaxis)
 def moveaxis(a, source, destination):
     x = lift(a)
@@ -54,6 +55,7 @@ def moveaxis(a, source, destination):
     for to, i in sorted(zip(go, come)): order.insert(to, i)
     return transpose(x, order)
 
+# %% ../../nbs/22e_axes.ipynb #afb87b14
 @rule(np.matrix_transpose)
 def matrix_transpose(a): return swapaxes(a, -1, -2)
 
@@ -73,13 +75,14 @@ def _sizes(shape: Any) -> list[Dim]:
         found.append(dim)
     return found
 
+# %% ../../nbs/22e_axes.ipynb #f80d1f3c
 def shape_of(shape: Any) -> list[Dim]:
     "A shape argument as sizes that are at least 0."
     for dim in (found := _sizes(shape)):
         if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, verdict=verdict)
     return found
 
-# %% ../../nbs/22e_axes.ipynb #f80d1f3c
+# %% ../../nbs/22e_axes.ipynb #b947c450
 @rule(np.reshape)
 def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     x, target = lift(a), _sizes(shape if shape is not None else newshape)
@@ -95,6 +98,7 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
         if not (positive := holds(claim(t, '>=', 0))).holds: refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
     return bounded_like(x, Array(_regrouped(x, target), x.dtype))
 
+# %% ../../nbs/22e_axes.ipynb #6a0425fc
 def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
     "Put the size that is left in the place of -1."
     rest = Dim(1)
@@ -106,7 +110,7 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
         refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target), verdict, 1)
     return [(entries(x)//rest if len(target) > 1 else entries(x)) if t == -1 else t for t in target]
 
-# %% ../../nbs/22e_axes.ipynb #b947c450
+# %% ../../nbs/22e_axes.ipynb #8f7f59e4
 def _divisible(x: Array, target: list[Dim]) -> str:
     "A hint for a quotient that does not come out."
     from bendml.shape.sizes import Floor
@@ -117,6 +121,7 @@ def _divisible(x: Array, target: list[Dim]) -> str:
     if x.ndim > 1 and len(target) == 1: return ''
     return ''
 
+# %% ../../nbs/22e_axes.ipynb #ee64ff51
 def _regrouped(x: Array, target: list[Dim]) -> tuple[Axis, ...]:
     "Merge and split axes in order; those that come through whole keep their identity."
     if _total(x.sizes) == 0: return tuple(axis(t, one='written' if t == 1 else '') for t in target)
@@ -132,14 +137,16 @@ def _regrouped(x: Array, target: list[Dim]) -> tuple[Axis, ...]:
         axes += _group(x, group, wanted, target)
     return tuple(axes)
 
+# %% ../../nbs/22e_axes.ipynb #e968e940
 def _total(sizes: Iterable[Dim]) -> Dim:
     product = Dim(1)
     for s in sizes: product = product*s
     return current().facts.normal(product)
 
+# %% ../../nbs/22e_axes.ipynb #d09ab09b
 def _divides(a: Dim, b: Dim) -> bool: return a != 0 and current().facts.normal(b % a) == 0
 
-# %% ../../nbs/22e_axes.ipynb #6a0425fc
+# %% ../../nbs/22e_axes.ipynb #e718fdcb
 def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) -> list[Axis]:
     "The axes that one group of axes becomes."
     if len(group) == len(wanted) == 1: return [group[0]]
@@ -153,6 +160,7 @@ def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) ->
                f'transpose first, so that {moved[0]} stands where it should', operand=1)
     return [axis(w, one='written' if w == 1 else '') for w in wanted]
 
+# %% ../../nbs/22e_axes.ipynb #f0650c43
 def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
     "Split one axis; one that was merged comes apart in the order of its parts."
     parts = [p for p in a.parts if p != 1]
@@ -180,8 +188,10 @@ def expand_dims(a, axis):
     rest = iter(x.axes)
     return bounded_like(x, Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
 
+# %% ../../nbs/22e_axes.ipynb #e9184f8b
 axis_ = axis
 
+# %% ../../nbs/22e_axes.ipynb #84e1bf63
 @rule(np.squeeze)
 def squeeze(a, axis=None):
     x = lift(a)
@@ -196,8 +206,10 @@ def squeeze(a, axis=None):
         if not (verdict := same(x.axes[i].size, Dim(1))).holds: refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
     return Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype)
 
+# %% ../../nbs/22e_axes.ipynb #75f444ed
 METHODS['squeeze'] = np.squeeze
 
+# %% ../../nbs/22e_axes.ipynb #b0014627
 def _at_least(n: int, functions):
     for f in functions:
         @rule(f)
@@ -205,9 +217,11 @@ def _at_least(n: int, functions):
             results = [x if (x := lift(a)).ndim >= n else expand_dims(x, tuple(range(n - x.ndim))) for a in arrays]
             return results[0] if len(results) == 1 else tuple(results)
 
+# %% ../../nbs/22e_axes.ipynb #be0f3627
 _at_least(1, [np.atleast_1d])
 _at_least(2, [np.atleast_2d])
 
+# %% ../../nbs/22e_axes.ipynb #f9f73895
 @rule(np.broadcast_to)
 def broadcast_to(array, shape, subok=False):
     x, sizes = lift(array), shape_of(shape)
@@ -217,6 +231,7 @@ def broadcast_to(array, shape, subok=False):
     own = (None,)*(len(sizes) - x.ndim) + x.axes
     return Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)
 
+# %% ../../nbs/22e_axes.ipynb #81edcf8e
 @rule(np.broadcast_arrays)
 def broadcast_arrays(*arrays, subok=False):
     sizes = lift(arrays[0]).axes
@@ -230,6 +245,7 @@ def members(arrays: Any) -> list[tuple[Array, Dim]]:
     if hasattr(arrays, 'counted'): return [(lift(a), n) for a, n in arrays.counted()]
     return [(lift(a), Dim(1)) for a in arrays]
 
+# %% ../../nbs/22e_axes.ipynb #8f38ca94
 @rule(np.concatenate)
 def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
     found = members(arrays)
@@ -245,7 +261,7 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     return stored(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), out)
 
-# %% ../../nbs/22e_axes.ipynb #8f38ca94
+# %% ../../nbs/22e_axes.ipynb #59f29d3e
 def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
     if x.ndim != first.ndim: refuse(f'part {k} has {x.ndim} axes, the first {first.ndim}', first, x, operand=0)
     for j, (a, b) in enumerate(zip(first.axes, x.axes)):
@@ -253,6 +269,7 @@ def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
         others = [c for c in range(first.ndim) if all(p.size == q.size for d, (p, q) in enumerate(zip(first.axes, x.axes)) if d != c)]
         refuse(f'part {k} differs along axis {j}', first, x, f'axis={others[0]} fits' if others else '', verdict, 0)
 
+# %% ../../nbs/22e_axes.ipynb #8b4ad3bc
 @rule(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
     found = members(arrays)
@@ -265,23 +282,28 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     return stored(Array((*first.axes[:i], axis_(total, one='written' if total == 1 else ''), *first.axes[i:]), kind), out)
 
+# %% ../../nbs/22e_axes.ipynb #366a1644
 def _each(arrays: Any, change) -> Any:
     "A list of arrays with each one changed, counts kept."
     return Counted([(change(x), n) for x, n in members(arrays)])
 
+# %% ../../nbs/22e_axes.ipynb #1334116c
 class Counted:
     "Arrays with how often each occurs."
     def __init__(self, pairs): self.pairs = pairs
     def counted(self): return self.pairs
 
+# %% ../../nbs/22e_axes.ipynb #33a54c25
 @rule(np.vstack)
 def vstack(tup, **kwargs): return concatenate(_each(tup, lambda x: OPS[np.atleast_2d].shape(x)), 0)
 
+# %% ../../nbs/22e_axes.ipynb #869539fe
 @rule(np.hstack)
 def hstack(tup, **kwargs):
     flat = _each(tup, lambda x: OPS[np.atleast_1d].shape(x))
     return concatenate(flat, 0 if flat.pairs[0][0].ndim == 1 else 1)
 
+# %% ../../nbs/22e_axes.ipynb #42557505
 @rule(np.column_stack)
 def column_stack(tup): return concatenate(_each(tup, lambda x: expand_dims(x, 1) if x.ndim == 1 else x), 1)
 
@@ -303,6 +325,7 @@ def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]
         if not (verdict := holds(claim(a, '<=', b))).holds: refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
     return [Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype) for a, b in zip(starts, ends)]
 
+# %% ../../nbs/22e_axes.ipynb #b4811d23
 @rule(np.split)
 def split(ary, indices_or_sections, axis=0):
     x = lift(ary)
@@ -316,11 +339,13 @@ def split(ary, indices_or_sections, axis=0):
         cuts = [whole//n*k for k in range(1, n.const)]
     return _pieces(x, i, [Dim(0), *cuts], [*cuts, whole])
 
+# %% ../../nbs/22e_axes.ipynb #3d6fc769
 def _within(whole: Dim, cut: Dim) -> Dim:
     if not (verdict := holds(claim(cut, '<=', whole))).holds: refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1)
     if not (verdict := holds(claim(cut, '>=', 0))).holds: refuse(f'a cut at {cut}', f'{cut} >= 0', cut, verdict=verdict, operand=1)
     return cut
 
+# %% ../../nbs/22e_axes.ipynb #8f5b5be9
 @rule(np.array_split)
 def array_split(ary, indices_or_sections, axis=0):
     x, n = lift(ary), as_dim(indices_or_sections)
@@ -331,6 +356,7 @@ def array_split(ary, indices_or_sections, axis=0):
     sizes = [(whole + n.const - 1 - k)//n for k in range(n.const)]  # the first ones are longer by one
     return [Array((*x.axes[:i], axis_(s), *x.axes[i + 1:]), x.dtype) for s in sizes]
 
+# %% ../../nbs/22e_axes.ipynb #400ea561
 @rule(np.vsplit)
 def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
 
@@ -347,10 +373,12 @@ def repeat(a, repeats, axis=None):
     shape_of(n)
     return Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype)
 
+# %% ../../nbs/22e_axes.ipynb #01ea427d
 def _one_each(a: Axis, counts: Array) -> bool:
     if counts.ndim != 1 or not (same(counts.axes[0].size, a.size)).holds: refuse('one count for each entry', f'Vec<{a.size}>', counts, operand=1)
     return True
 
+# %% ../../nbs/22e_axes.ipynb #ba1a0fd5
 @rule(np.tile)
 def tile(A, reps):
     x, n = lift(A), shape_of(reps)
@@ -358,6 +386,7 @@ def tile(A, reps):
     own = [axis(1)]*(rank - x.ndim) + list(x.axes)
     return Array((a if r == 1 else axis(a.size*r) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype)
 
+# %% ../../nbs/22e_axes.ipynb #349fb14d
 @rule(np.pad)
 def pad(array, pad_width, mode='constant', **_):
     x = lift(array)
@@ -368,123 +397,5 @@ def pad(array, pad_width, mode='constant', **_):
     if len(width) != x.ndim: refuse('a width for each axis', f'{x.ndim} widths', f'{len(width)} widths', operand=1)
     return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b, c in [shape_of((before, after))]), x.dtype)
 
+# %% ../../nbs/22e_axes.ipynb #edd133d4
 METHODS |= {'repeat': np.repeat}
-
-# %% ../../nbs/22e_axes.ipynb #9eecf3dd
-def _new(functions, dtype=np.float64):
-    for f in functions:
-        @rule(f)
-        def new(shape, dtype=dtype, *_, **__):
-            return Array((axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)), dtype if dtype is not None else np.float64)
-
-_new([np.zeros, np.ones, np.empty])
-
-@rule(np.full)
-def full(shape, fill_value, dtype=None, **_):
-    return Array(OPS[np.zeros].shape(shape).axes, dtype if dtype is not None else lift(fill_value).dtype)
-
-@rule(np.zeros_like, np.ones_like, np.empty_like)
-def like(a, dtype=None, *_, shape=None, **__):
-    x = lift(a)
-    return Array(x.axes if shape is None else OPS[np.zeros].shape(shape).axes, dtype if dtype is not None else x.dtype)
-
-@rule(np.full_like)
-def full_like(a, fill_value, dtype=None, **kwargs): return like(a, dtype, **kwargs)
-
-@rule(np.eye)
-def eye(N, M=None, k=0, dtype=float, **_): return Array(map(axis, shape_of((N, N if M is None else M))), dtype)
-
-@rule(np.identity)
-def identity(n, dtype=float): return eye(n, dtype=dtype)
-
-@rule(np.tri)
-def tri(N, M=None, k=0, dtype=float): return eye(N, M, dtype=dtype)
-
-@rule(np.tril, np.triu)
-def tril(m, k=0):
-    x = lift(m)
-    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
-    return x
-
-# %% ../../nbs/22e_axes.ipynb #17818ccf
-@rule(np.arange)
-def arange(start, stop=None, step=1, dtype=None, **_):
-    if stop is None: start, stop = 0, start
-    ends = [as_dim(v) for v in (start, stop, step)]
-    kind = dtype if dtype is not None else int if None not in ends else float
-    if None in ends: return Array((unknown('k'),), kind)
-    a, b, c = ends
-    if c.const is None or c.const == 0: refuse(f'steps of {c}', 'a known step that is not 0', c)
-    length = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
-    if length.const is None and not branch(claim(length, '>=', 0)): length = Dim(0)
-    line = Array((axis(Dim(max(length.const, 0)) if length.const is not None else length),), kind)
-    return bounded(line, b) if c.const > 0 and holds(claim(a, '>=', 0)).holds else line
-
-@rule(np.linspace, np.logspace, np.geomspace)
-def linspace(start, stop, num=50, endpoint=True, retstep=False, base=10.0, dtype=None, axis=0):
-    ends = Array(broadcast(lift(start), lift(stop)))
-    line = Array((axis_(shape_of(num)[0]), *ends.axes), dtype if dtype is not None else np.float64)
-    return (line, number()) if retstep else line
-
-@rule(np.meshgrid)
-def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
-    sizes = [ravel(lift(x)).axes[0] for x in xi]
-    if indexing == 'xy' and len(sizes) > 1: sizes[:2] = sizes[1], sizes[0]
-    return [Array(sizes, lift(x).dtype) for x in xi]
-
-@rule(np.diag)
-def diag(v, k=0):
-    x = lift(v)
-    if not isinstance(k, int): refuse('a diagonal that is not known', 'a number', k)
-    if x.ndim not in (1, 2): refuse('one or two axes are needed', 'Vec<n> or Mat<m, n>', x, operand=0)
-    if x.ndim == 1: return Array((axis(x.axes[0].size + abs(k)), axis(x.axes[0].size + abs(k))), x.dtype)
-    return diagonal(x, k)
-
-@rule(np.diagonal)
-def diagonal(a, offset=0, axis1=0, axis2=1):
-    from bendml.shape.symbols import branch
-    x = lift(a)
-    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
-    i, j = axis_numbers((axis1, axis2), x.ndim)
-    m, n = x.axes[i].size - max(-offset, 0), x.axes[j].size - max(offset, 0)
-    short = m if same(m, n).holds or branch(claim(m, '<=', n)) else n
-    if not branch(claim(short, '>=', 0)): short = Dim(0)
-    return Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype)
-
-@rule(np.diagflat)
-def diagflat(v, k=0): return diag(ravel(lift(v)), k)
-
-METHODS |= {'diagonal': np.diagonal}
-
-@rule(np.indices)
-def indices(dimensions, dtype=int, sparse=False):
-    sizes = shape_of(dimensions)
-    return Array((axis(len(sizes)), *map(axis, sizes)), dtype)
-
-# %% ../../nbs/22e_axes.ipynb #7498b9e8
-@rule(np.shape)
-def shape(a): return lift(a).shape
-
-@rule(np.ndim)
-def ndim(a): return lift(a).ndim
-
-@rule(np.size)
-def size(a, axis=None): return lift(a).size if axis is None else lift(a).shape[axis_number(axis, lift(a).ndim)]
-
-@rule(np.iterable)
-def iterable(y): return lift(y).ndim > 0
-
-@rule(np.isscalar)
-def isscalar(element): return type(element) is Size
-
-@rule(np.iscomplexobj)
-def iscomplexobj(x): return lift(x).dtype.kind == 'c'
-
-@rule(np.isrealobj)
-def isrealobj(x): return lift(x).dtype.kind != 'c'
-
-@rule(np.result_type)
-def result_type(*args): return np.result_type(*(lift(a).dtype if type(a) is Array else a for a in args))
-
-@rule(np.shares_memory, np.may_share_memory)
-def shares_memory(a, b, *_): return number(bool)

@@ -25,6 +25,7 @@ from .copies import copy_of, unused_names
 _DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
 _ROLES = {'in×out': ('in', 'out'), 'out×in': ('out', 'in')}
 
+# %% ../../nbs/23c_paths.ipynb #81b3499a
 def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
     "A symbolic value for an annotation; `put` replaces its sizes."
     match spec:
@@ -36,6 +37,7 @@ def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
         case list(): return [make(s, put) for s in spec]
     return spec
 
+# %% ../../nbs/23c_paths.ipynb #97dd0741
 def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     rank = len(spec.sizes)
     roles = ('',)*(rank - 2) + _ROLES[spec.layout] if spec.layout in _ROLES and rank >= 2 else ('',)*(rank - 1) + ('grad',)*(rank > 0) if spec.layout == 'grad' else ('',)*rank
@@ -43,6 +45,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r, p in zip(spec.sizes, roles, parts)]
     return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
 
+# %% ../../nbs/23c_paths.ipynb #069a7788
 def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
     if cls is None: return tuple(values)
     if hasattr(cls, '_fields'): return cls(*values)
@@ -94,11 +97,13 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')): refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
 
+# %% ../../nbs/23c_paths.ipynb #a1e65cc6
 def _flatten(sizes: tuple[Dim, ...], x: Array) -> str:
     product = Dim(1)
     for a in x.axes[len(sizes) - 1:]: product = product*a.size
     return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) and product == sizes[-1] else ''
 
+# %% ../../nbs/23c_paths.ipynb #e278ef9b
 def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim]) -> None:
     roles = tuple(a.role for a in x.axes[-2:])
     if spec.layout in _ROLES and {*roles} <= {'in', 'out'} and roles != _ROLES[spec.layout]:
@@ -123,6 +128,7 @@ class Report:
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
         return f'{self.name} -> {self.result}: {self.paths} path{"s"*(self.paths != 1)}, {how or "nothing to decide"}, {1000*self.seconds:.1f} ms'
 
+# %% ../../nbs/23c_paths.ipynb #01733719
 @dataclass
 class Path:
     "What happened on one path."
@@ -130,9 +136,10 @@ class Path:
     raised: bool     # it ended in an exception that the function raises itself
     result: str = ''
 
+# %% ../../nbs/23c_paths.ipynb #87e34e23
 MAX_PATHS = 400
 
-# %% ../../nbs/23c_paths.ipynb #01733719
+# %% ../../nbs/23c_paths.ipynb #61b7d339
 def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = frozenset()) -> list[Path]:
     "Run once for each way that the conditions can go."
     plans, paths = [()], []
@@ -144,6 +151,7 @@ def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = fr
         if len(paths) > MAX_PATHS: raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers', hint='split the function into smaller typed ones')
     return paths
 
+# %% ../../nbs/23c_paths.ipynb #819b47fd
 def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     try: result = run(trace)
     except ShapeError as e: raise trace.refused or e
@@ -154,7 +162,7 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     if trace.refused: raise trace.refused  # something swallowed it
     return Path(trace, False, _shown(result))
 
-# %% ../../nbs/23c_paths.ipynb #87e34e23
+# %% ../../nbs/23c_paths.ipynb #2be6fd6c
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
     place, tb = None, e.__traceback__
@@ -166,6 +174,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     hint = 'as many names as the array has axes' if 'values to unpack' in text else 'tracing does not end' if isinstance(e, RecursionError) else ''
     return ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
 
+# %% ../../nbs/23c_paths.ipynb #d92c54e1
 def _shown(value: Any) -> str:
     if type(value) is Array: return str(value)
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
@@ -183,6 +192,7 @@ def start_facts(where: tuple[str, ...]) -> Facts:
             facts = assume(facts, c)
     return facts
 
+# %% ../../nbs/23c_paths.ipynb #0e9d8f7f
 def split_conditions(where: tuple[str, ...], signature: Signature) -> tuple[tuple[str, ...], dict[str, Dim]]:
     "Conditions on sizes, and those of the form `ids < V` on the numbers in an array of whole numbers."
     kinds = {n: s for n, s in signature.params if isinstance(s, ArraySpec) and s.dtype == 'int'}
@@ -193,6 +203,7 @@ def split_conditions(where: tuple[str, ...], signature: Signature) -> tuple[tupl
         else: sizes.append(text)
     return tuple(sizes), limits
 
+# %% ../../nbs/23c_paths.ipynb #f95e8289
 def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tuple[list, dict]:
     "Symbolic arguments for a signature."
     args, kwargs = [], {}
@@ -210,6 +221,7 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         else: args.append(value)
     return args, kwargs
 
+# %% ../../nbs/23c_paths.ipynb #14d8251e
 def is_number(p: inspect.Parameter) -> bool:
     "A parameter that holds some float: its value is not looked at."
     return p.annotation in (float, 'float') or isinstance(p.default, float)
@@ -244,6 +256,7 @@ def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
         e.place = place_at(*trace.state['returned'], 0) if 'returned' in trace.state else place_of_code(f.__code__)
         raise
 
+# %% ../../nbs/23c_paths.ipynb #e2ea44f6
 def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
     "The identities of the axes that nothing may reduce over."
     found = {}
@@ -254,6 +267,7 @@ def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
     visit(values)
     return found
 
+# %% ../../nbs/23c_paths.ipynb #1a0bd2de
 def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
     "The conditions on sizes whose failure makes the function raise; a caller must meet them."
     known = len(start_facts(where).claims)

@@ -25,6 +25,7 @@ def axis_number(number: Any, ndim: int, operand: int = 1) -> int:
     if not -ndim <= dim.const < ndim: refuse(f'axis {dim.const} of an array with {ndim} axes', f'{-ndim} to {ndim - 1}', dim.const, operand=operand)
     return dim.const % ndim
 
+# %% ../../nbs/22c_reductions.ipynb #08374113
 def axis_numbers(numbers: Any, ndim: int) -> tuple[int, ...]:
     "One axis, several, or None: all of them."
     if numbers is None: return tuple(range(ndim))
@@ -45,17 +46,19 @@ def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, n
         lost = (gone[0] - x.ndim, f'[{at if gone[0] < x.ndim - 1 else "..., None"}] after it')
     return Array((a for i, a in enumerate(x.axes) if i not in gone), dtype, lost)
 
+# %% ../../nbs/22c_reductions.ipynb #106f1caa
 def _may_reduce(x: Array, i: int) -> None:
     name = current().state.get('kept', {}).get(x.axes[i].id)
     if name: refuse(f'reduces over axis {i - x.ndim}, which is {name}: keep={name!r} says that nothing may', hint='is the axis number right?')
 
+# %% ../../nbs/22c_reductions.ipynb #90648aee
 def not_empty(sizes: list[Dim], x: Array) -> None:
     "Refuse where there may be nothing to take the maximum of."
     for size in sizes:
         verdict = holds(claim(size, '>=', 1))
         if not verdict.holds: refuse(f'{size} can be 0, and then there is nothing to choose from', f'{size} >= 1', x, 'guard it: if x.size == 0: ...', verdict, 0)
 
-# %% ../../nbs/22c_reductions.ipynb #106f1caa
+# %% ../../nbs/22c_reductions.ipynb #d65aa507
 def _reduction(*functions, needs_one=False, as_dtype=None):
     for f in functions:
         @rule(f)
@@ -65,6 +68,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             return stored(reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None), out)
 
+# %% ../../nbs/22c_reductions.ipynb #1aac9fdc
 _reduction(np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar)
 _reduction(np.any, np.all, as_dtype=bool)
 
@@ -79,6 +83,7 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
             return stored(result, out)
 
+# %% ../../nbs/22c_reductions.ipynb #6bb28b60
 _choosing(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin, np.ptp)
 _choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
 _choosing(np.median, np.nanmedian, needs_one=False)
@@ -88,6 +93,7 @@ METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min ar
 @rule(np.count_nonzero)
 def count_nonzero(a, axis=None, *, keepdims=False): return reduced(lift(a), axis, keepdims, np.int64)
 
+# %% ../../nbs/22c_reductions.ipynb #708a4add
 @rule(np.average)
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     x = lift(a)
@@ -103,17 +109,19 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     result = reduced(x, axis, keepdims, dtypes(np.true_divide, [x, 1.0])[0])
     return (result, result) if returned else result
 
+# %% ../../nbs/22c_reductions.ipynb #cf2dac36
 def _same_shape(x: Array, y: Array) -> None:
     if x.ndim != y.ndim: refuse('the shapes differ', x, y, operand=1)
     for a, b in zip(x.axes, y.axes):
         if not (verdict := same(a.size, b.size)).holds: refuse('the shapes differ', x, y, verdict=verdict, operand=1)
 
-# %% ../../nbs/22c_reductions.ipynb #708a4add
+# %% ../../nbs/22c_reductions.ipynb #9c57bff1
 @rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
 def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
     result = reduced(lift(a), axis, keepdims, np.float64, needs_one=True)
     return Array((*lift(q).axes, *result.axes), np.float64)
 
+# %% ../../nbs/22c_reductions.ipynb #9de2b805
 @rule(np.cumsum, np.cumprod, np.nancumsum, np.nancumprod)
 def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
@@ -122,11 +130,12 @@ def cumulative(a, axis=None, dtype=None, out=None):
     axis_number(axis, x.ndim)
     return stored(Array(x.axes, kind), out)
 
+# %% ../../nbs/22c_reductions.ipynb #a3275691
 def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
 
 METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 
-# %% ../../nbs/22c_reductions.ipynb #cf2dac36
+# %% ../../nbs/22c_reductions.ipynb #7637ff09
 @rule(np.diff)
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
@@ -135,41 +144,50 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     if not branch(claim(size, '>=', 0)): size = Dim(0)
     return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
 
+# %% ../../nbs/22c_reductions.ipynb #f21231d2
 axis_ = axis
 
+# %% ../../nbs/22c_reductions.ipynb #0b42c11f
 @rule(np.flip)
 def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
     return Array(lift(m).axes, lift(m).dtype)
 
+# %% ../../nbs/22c_reductions.ipynb #693157bb
 @rule(np.roll)
 def roll(a, shift, axis=None): return flip(a, axis)
 
+# %% ../../nbs/22c_reductions.ipynb #495e65ee
 @rule(np.sort)
 def sort(a, axis=-1, **_):
     x = lift(a)
     return Array((_flat(x),), x.dtype) if axis is None else flip(x, axis)
 
+# %% ../../nbs/22c_reductions.ipynb #b4dd8558
 @rule(np.argsort)
 def argsort(a, axis=-1, **_):
     x = sort(a, axis)
     return bounded(Array(x.axes, np.int64), x.axes[axis_number(-1 if axis is None else axis, x.ndim)].size)
 
+# %% ../../nbs/22c_reductions.ipynb #ca8b1c74
 def _kth(x: Array, kth: Any, axis: Any) -> None:
     size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
     for k in kth if isinstance(kth, list | tuple) else [kth]:
         if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds: refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
 
+# %% ../../nbs/22c_reductions.ipynb #6f0bb54f
 @rule(np.partition)
 def partition(a, kth, axis=-1, **_):
     _kth(lift(a), kth, axis)
     return sort(a, axis)
 
+# %% ../../nbs/22c_reductions.ipynb #b9a0a873
 @rule(np.argpartition)
 def argpartition(a, kth, axis=-1, **_):
     _kth(lift(a), kth, axis)
     return argsort(a, axis)
 
+# %% ../../nbs/22c_reductions.ipynb #202b4b4c
 METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
 
 # %% ../../nbs/22c_reductions.ipynb #81d096c5
@@ -178,17 +196,20 @@ def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=Non
     x = lift(a)
     return stored(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
 
+# %% ../../nbs/22c_reductions.ipynb #13d129f7
 @rule('ufunc.accumulate')
 def ufunc_accumulate(f, a, axis=0, dtype=None, out=None):
     x = lift(a)
     axis_number(axis, x.ndim)
     return stored(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
 
+# %% ../../nbs/22c_reductions.ipynb #a5f6a0d0
 @rule('ufunc.outer')
 def ufunc_outer(f, a, b, **_):
     x, y = lift(a), lift(b)
     return Array((*x.axes, *(axis(c.size) if c.id in {d.id for d in x.axes} else c for c in y.axes)), dtypes(f, [x, y])[0])
 
+# %% ../../nbs/22c_reductions.ipynb #50634095
 @rule('ufunc.at')
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)

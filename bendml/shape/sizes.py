@@ -21,6 +21,7 @@ class Floor:
     def __str__(self): return f'{_wrapped(self.num)}//{_wrapped(self.den)}'
     __repr__ = __str__
 
+# %% ../../nbs/20_sizes.ipynb #5cd9d9f3
 Atom = str | Floor
 Monomial = tuple[tuple[Atom, int], ...]  # atoms with their powers, sorted: (('B', 1), ('T', 2)) is B*T**2
 
@@ -37,6 +38,7 @@ def _product(a: Monomial, b: Monomial) -> Monomial:
     if sum(powers.values()) > MAX_POWER: raise DimError(f'a product of more than {MAX_POWER} sizes')
     return tuple(sorted(powers.items(), key=str))
 
+# %% ../../nbs/20_sizes.ipynb #3b7f6ca7
 def _quotient(a: Monomial, b: Monomial) -> Monomial | None:
     "`a / b` if every atom of `b` is in `a`."
     powers = dict(a)
@@ -72,10 +74,12 @@ def _checked(name: str) -> str:
     if not re.fullmatch(r'[^\W\d]\w*', name): raise DimError(f'{name!r} is not a name; an expression is read by `parse_dim`')
     return name
 
+# %% ../../nbs/20_sizes.ipynb #8553cca0
 def _order(term: tuple[Monomial, int]):
     "Higher powers first, then by name; the number last."
     return -sum(power for _, power in term[0]), str(term[0])
 
+# %% ../../nbs/20_sizes.ipynb #4fa8b117
 def _operand(method):
     "Let a binary method accept whole numbers, and decline everything else."
     def checked(self, other):
@@ -160,6 +164,7 @@ def fresh(name: str, number: int) -> Dim:
     "A size that nobody has named: `k'3`, which is not an identifier and so cannot be anybody's name."
     return named(f"{name}'{number}")
 
+# %% ../../nbs/20_sizes.ipynb #0d07efb1
 def named(atom: Atom) -> Dim:
     "The size that is a single atom."
     return Dim({((atom, 1),): 1})
@@ -174,10 +179,12 @@ def _shown(dim: Dim) -> str:
     if not text: return '0'
     return text[3:] if text.startswith(' + ') else '-' + text[3:]
 
+# %% ../../nbs/20_sizes.ipynb #f558f646
 def _factor(atom: Atom, power: int) -> str:
     name = f'({atom})' if isinstance(atom, Floor) else atom
     return name if power == 1 else f'{name}**{power}'
 
+# %% ../../nbs/20_sizes.ipynb #f3e9aee8
 def _wrapped(dim: Dim) -> str:
     text = str(dim)
     return text if re.fullmatch(r'\w+', text) else f'({text})'
@@ -190,6 +197,7 @@ def names_of(dim: Dim) -> frozenset[str]:
         for atom, _ in monomial: found |= {atom} if isinstance(atom, str) else names_of(atom.num) | names_of(atom.den)
     return frozenset(found)
 
+# %% ../../nbs/20_sizes.ipynb #fed5ab04
 def substitute(dim: Dim, values: Mapping[str, 'Dim | int']) -> Dim:
     "The size with names replaced by other sizes, in normal form again."
     if not names_of(dim) & values.keys(): return dim
@@ -200,15 +208,17 @@ def substitute(dim: Dim, values: Mapping[str, 'Dim | int']) -> Dim:
         total += term
     return total
 
+# %% ../../nbs/20_sizes.ipynb #00acf190
 def _replaced(atom: Atom, values: Mapping[str, 'Dim | int']) -> Dim:
     if isinstance(atom, Floor): return substitute(atom.num, values)//substitute(atom.den, values)
     return Dim(values[atom]) if atom in values else named(atom)
 
-# %% ../../nbs/20_sizes.ipynb #fed5ab04
+# %% ../../nbs/20_sizes.ipynb #73c82da5
 def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     "The number that a size is, given every name; `ZeroDivisionError` where it has none."
     return sum(c*_power_product(monomial, sizes) for monomial, c in dim.terms)
 
+# %% ../../nbs/20_sizes.ipynb #4d2f610d
 def _power_product(monomial: Monomial, sizes: Mapping[str, int]) -> int:
     product = 1
     for atom, power in monomial:
@@ -220,6 +230,7 @@ def _power_product(monomial: Monomial, sizes: Mapping[str, int]) -> int:
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
               ast.Mod: operator.mod, ast.Pow: lambda a, b: a**b.const}
 
+# %% ../../nbs/20_sizes.ipynb #4dc1f0e1
 def parse_dim(text: str) -> Dim:
     "Read a size such as `4*D` or `(T+1)//2`; `DimError` for anything else."
     if len(text) > MAX_TEXT: raise DimError(f'a size of {len(text)} characters; at most {MAX_TEXT} are read')

@@ -33,14 +33,17 @@ class Trace:
     by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
     state: dict[Any, Any] = field(default_factory=dict)
 
+# %% ../../nbs/22_symbols.ipynb #6340d899
 _running = threading.local()
 MAX_CHOICES = 60
 
+# %% ../../nbs/22_symbols.ipynb #0fae8955
 def current() -> Trace:
     "The trace that runs in this thread."
     if not (trace := getattr(_running, 'trace', None)): raise ShapeError('a symbolic array was used outside of the function that it was made for')
     return trace
 
+# %% ../../nbs/22_symbols.ipynb #5dcac750
 @contextmanager
 def tracing(trace: Trace):
     "Make a trace the current one."
@@ -48,7 +51,7 @@ def tracing(trace: Trace):
     try: yield trace
     finally: _running.trace = before
 
-# %% ../../nbs/22_symbols.ipynb #6340d899
+# %% ../../nbs/22_symbols.ipynb #65fd246e
 def holds(goal: Claim) -> Verdict:
     "Decide a claim under what this path knows."
     trace = current()
@@ -56,6 +59,7 @@ def holds(goal: Claim) -> Verdict:
     trace.by[verdict.by] = trace.by.get(verdict.by, 0) + 1
     return verdict
 
+# %% ../../nbs/22_symbols.ipynb #7690f4a1
 def choose() -> bool:
     "A choice that nothing decides: both ways are traced, one after the other."
     trace = current()
@@ -63,6 +67,7 @@ def choose() -> bool:
     trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
     return trace.made[-1]
 
+# %% ../../nbs/22_symbols.ipynb #aa0606bf
 def branch(goal: Claim) -> bool:
     "Is it so? Where it depends on the sizes, one path for each answer."
     if holds(goal).holds: return True
@@ -78,6 +83,7 @@ def user_frame():
     while frame is not None and '__bendml__' not in frame.f_globals: frame = frame.f_back
     return frame
 
+# %% ../../nbs/22_symbols.ipynb #b2bcccba
 def refuse(reason: str, expected: object = None, observed: object = None, hint: str = '', verdict: Verdict | None = None,
            operand: int | None = None) -> None:
     "Refuse the program: raise a `ShapeError` with place, sizes and what is known."
@@ -105,19 +111,21 @@ def size_value(dim: Dim | int) -> 'Size | int':
     facts, dim = current().facts, Dim(dim)
     return Size(facts.shown(dim)) if (number := facts.normal(dim).const) is None else number
 
+# %% ../../nbs/22_symbols.ipynb #4a65a816
 def as_dim(value: Any) -> Dim | None:
     "The Dim of an int or Size; None for anything else."
     if type(value) is Size: return value.dim
     if isinstance(value, int | np.integer) and not isinstance(value, bool): return Dim(int(value))
     return value if isinstance(value, Dim) else None
 
-# %% ../../nbs/22_symbols.ipynb #4a65a816
+# %% ../../nbs/22_symbols.ipynb #b41443fd
 def _arithmetic(op: Callable[[Dim, Dim], Dim]):
     def method(self: 'Size', other: Any):
         if (dim := as_dim(other)) is not None: return size_value(op(self.dim, dim))
         return number(float) if isinstance(other, float | np.floating) else NotImplemented
     return method
 
+# %% ../../nbs/22_symbols.ipynb #f308c4e6
 def _division(op: Callable[[Dim, Dim], Dim], flip: bool = False):
     def method(self: 'Size', other: Any):
         dim = as_dim(other)
@@ -127,6 +135,7 @@ def _division(op: Callable[[Dim, Dim], Dim], flip: bool = False):
         return size_value(op(num, den))
     return method
 
+# %% ../../nbs/22_symbols.ipynb #921fa918
 def _comparison(op: str):
     def method(self: 'Size', other: Any):
         if (dim := as_dim(other)) is not None: return branch(claim(self.dim, op, dim))
@@ -177,6 +186,7 @@ class Axis:
     parts: tuple[Dim, ...] = ()  # the factors it was merged from, in order
     one: str = ''                # a size 1: 'written' (None, reshape), 'kept' (keepdims) or 'declared'
 
+# %% ../../nbs/22_symbols.ipynb #4b164a22
 def axis(size: Dim | int, **more) -> Axis:
     "A new axis, with an identity of its own."
     facts, size = current().facts, Dim(size)
@@ -214,19 +224,23 @@ def entries(x: Array) -> Dim:
     for a in x.axes: product = product*a.size
     return product
 
+# %% ../../nbs/22_symbols.ipynb #d6e4fc58
 def bounded(x: Array, below: Dim) -> Array:
     "An array whose numbers are known to be at least 0 and smaller than a size."
     object.__setattr__(x, 'below', below)
     return x
 
+# %% ../../nbs/22_symbols.ipynb #8147f3b1
 def bounded_like(x: Array, new: Array) -> Array:
     "An array of some of the numbers of another: what bounds those bounds these."
     return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
 
+# %% ../../nbs/22_symbols.ipynb #a2be3cd9
 def number(dtype: Any = float) -> Array:
     "A number that is not known."
     return Array((), dtype)
 
+# %% ../../nbs/22_symbols.ipynb #bdd68b8c
 def is_symbolic(value: Any, depth: int = 4) -> bool:
     "Does a value contain a symbolic array or size?"
     if type(value) in (Array, Size, Dim): return True
@@ -244,8 +258,10 @@ class Op:
     kernel: Callable | None = None
     gradient: Callable | None = None
 
+# %% ../../nbs/22_symbols.ipynb #569e8e2c
 OPS: dict[Any, Op] = {}
 
+# %% ../../nbs/22_symbols.ipynb #77d16a0a
 def rule(*functions: Callable) -> Callable:
     "Declare the shape rule of some functions: `@rule(np.trace)` above a function of symbolic arrays."
     def register(shape: Callable) -> Callable:
@@ -253,6 +269,7 @@ def rule(*functions: Callable) -> Callable:
         return shape
     return register
 
+# %% ../../nbs/22_symbols.ipynb #cde96bdf
 def op_of(f: Any) -> Op | None:
     "The record of an operation; every ufunc that works entry by entry has one, SciPy's included."
     if isinstance(f, np.ufunc) and f.signature is None and f not in OPS:
@@ -260,12 +277,13 @@ def op_of(f: Any) -> Op | None:
     try: return OPS.get(f) or OPS.get(_named(f))
     except TypeError: return None  # not hashable, so not an operation
 
+# %% ../../nbs/22_symbols.ipynb #5a5d7dac
 def _named(f: Any) -> str:
     "A function of a package that need not be installed is found by name: `scipy.linalg.inv`."
     module = getattr(f, '__module__', None) or ''
     return f'{".".join(module.split(".")[:2])}.{getattr(f, "__name__", "")}' if module.startswith('scipy') else ''
 
-# %% ../../nbs/22_symbols.ipynb #569e8e2c
+# %% ../../nbs/22_symbols.ipynb #2eb67194
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
     "Apply the rule of `f`; a failure inside it is a refusal."
     trace, op = current(), op_of(f)
@@ -278,6 +296,7 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
         refuse(f'{type(e).__name__}: {text}')
     finally: trace.state['op'] = before
 
+# %% ../../nbs/22_symbols.ipynb #44a8431d
 def no_rule(f: Callable) -> None:
     name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
     refuse(f'{name} has no shape rule', hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
@@ -304,9 +323,10 @@ class _Method:
     def __init__(self, array: Array, function: Any): self.array, self.function = array, function
     def __call__(self, *args, **kwargs): return perform(self.function, (self.array, *args), kwargs, method=True)
 
+# %% ../../nbs/22_symbols.ipynb #b9840d11
 METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
 
-# %% ../../nbs/22_symbols.ipynb #b9840d11
+# %% ../../nbs/22_symbols.ipynb #54b92500
 def _binary(ufunc: np.ufunc, flip: bool = False):
     def method(self, other):
         if type(other) not in (Array, Size, Dim, np.ndarray) and not isinstance(other, bool | int | float | complex | np.generic | list | tuple):
@@ -314,11 +334,13 @@ def _binary(ufunc: np.ufunc, flip: bool = False):
         return perform(ufunc, (other, self) if flip else (self, other), {})
     return method
 
+# %% ../../nbs/22_symbols.ipynb #b9e82443
 def _in_place(ufunc: np.ufunc):
     def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place
         return perform(ufunc, (self, other), {'out': self} if self.axes else {})
     return method
 
+# %% ../../nbs/22_symbols.ipynb #cbba4a9a
 def _operators() -> dict[str, Callable]:
     names = dict(add=np.add, sub=np.subtract, mul=np.multiply, truediv=np.true_divide, floordiv=np.floor_divide, mod=np.remainder,
                  pow=np.power, matmul=np.matmul, and_=np.bitwise_and, or_=np.bitwise_or, xor=np.bitwise_xor,
@@ -333,6 +355,7 @@ def _operators() -> dict[str, Callable]:
         found[f'__{name}__'] = lambda self, ufunc=ufunc: perform(ufunc, (self,), {})
     return found
 
+# %% ../../nbs/22_symbols.ipynb #47992233
 OPERATORS = _operators()
 _protocols(Array)
 
@@ -341,20 +364,23 @@ def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
     return choose()
 
+# %% ../../nbs/22_symbols.ipynb #668af89e
 def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:
     "Refuse unless an array surely holds one number."
     verdict = holds(claim(entries(x), '==', 1))
     if not verdict.holds: refuse(f'{what} of an array with {entries(x)} entries', 'a number', x, hint, verdict)
 
+# %% ../../nbs/22_symbols.ipynb #3e69b600
 def _opaque(what: str):
     def method(self, *_): refuse(f'{what} of an array, in code that is not traced', hint='a trace has no numbers')
     return method
 
+# %% ../../nbs/22_symbols.ipynb #59d74b7b
 for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value', tolist='the values', item='the value').items():
     setattr(Array, _name, _opaque(_what))
 Array.__bool__ = _truth
 
-# %% ../../nbs/22_symbols.ipynb #668af89e
+# %% ../../nbs/22_symbols.ipynb #ecccc0cd
 def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')
@@ -362,10 +388,12 @@ def _rows(self: Array) -> Iterator[Any]:
         refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced', hint='write a for loop in the traced function')
     return iter([self[i] for i in range(self.axes[0].size.const)])
 
+# %% ../../nbs/22_symbols.ipynb #c1539083
 def _length(self: Array) -> int:
     if not self.axes: refuse('len() of a number')
     return size_value(self.axes[0].size)
 
+# %% ../../nbs/22_symbols.ipynb #f00387fe
 Array.__iter__ = _rows
 Array.__len__ = lambda self: _length(self)
 Array.__contains__ = lambda self, value: choose()

@@ -35,6 +35,9 @@ class Floor:
     def __str__(self): return f'{_wrapped(self.num)}//{_wrapped(self.den)}'
     __repr__ = __str__
 
+
+# %%
+#| export
 Atom = str | Floor
 Monomial = tuple[tuple[Atom, int], ...]  # atoms with their powers, sorted: (('B', 1), ('T', 2)) is B*T**2
 
@@ -55,6 +58,9 @@ def _product(a: Monomial, b: Monomial) -> Monomial:
     if sum(powers.values()) > MAX_POWER: raise DimError(f'a product of more than {MAX_POWER} sizes')
     return tuple(sorted(powers.items(), key=str))
 
+
+# %%
+#| export
 def _quotient(a: Monomial, b: Monomial) -> Monomial | None:
     "`a / b` if every atom of `b` is in `a`."
     powers = dict(a)
@@ -99,10 +105,16 @@ def _checked(name: str) -> str:
     if not re.fullmatch(r'[^\W\d]\w*', name): raise DimError(f'{name!r} is not a name; an expression is read by `parse_dim`')
     return name
 
+
+# %%
+#| export
 def _order(term: tuple[Monomial, int]):
     "Higher powers first, then by name; the number last."
     return -sum(power for _, power in term[0]), str(term[0])
 
+
+# %%
+#| export
 def _operand(method):
     "Let a binary method accept whole numbers, and decline everything else."
     def checked(self, other):
@@ -207,6 +219,9 @@ def fresh(name: str, number: int) -> Dim:
     "A size that nobody has named: `k'3`, which is not an identifier and so cannot be anybody's name."
     return named(f"{name}'{number}")
 
+
+# %%
+#| export
 def named(atom: Atom) -> Dim:
     "The size that is a single atom."
     return Dim({((atom, 1),): 1})
@@ -226,10 +241,16 @@ def _shown(dim: Dim) -> str:
     if not text: return '0'
     return text[3:] if text.startswith(' + ') else '-' + text[3:]
 
+
+# %%
+#| export
 def _factor(atom: Atom, power: int) -> str:
     name = f'({atom})' if isinstance(atom, Floor) else atom
     return name if power == 1 else f'{name}**{power}'
 
+
+# %%
+#| export
 def _wrapped(dim: Dim) -> str:
     text = str(dim)
     return text if re.fullmatch(r'\w+', text) else f'({text})'
@@ -255,6 +276,9 @@ def names_of(dim: Dim) -> frozenset[str]:
         for atom, _ in monomial: found |= {atom} if isinstance(atom, str) else names_of(atom.num) | names_of(atom.den)
     return frozenset(found)
 
+
+# %%
+#| export
 def substitute(dim: Dim, values: Mapping[str, 'Dim | int']) -> Dim:
     "The size with names replaced by other sizes, in normal form again."
     if not names_of(dim) & values.keys(): return dim
@@ -265,6 +289,9 @@ def substitute(dim: Dim, values: Mapping[str, 'Dim | int']) -> Dim:
         total += term
     return total
 
+
+# %%
+#| export
 def _replaced(atom: Atom, values: Mapping[str, 'Dim | int']) -> Dim:
     if isinstance(atom, Floor): return substitute(atom.num, values)//substitute(atom.den, values)
     return Dim(values[atom]) if atom in values else named(atom)
@@ -276,6 +303,9 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     "The number that a size is, given every name; `ZeroDivisionError` where it has none."
     return sum(c*_power_product(monomial, sizes) for monomial, c in dim.terms)
 
+
+# %%
+#| export
 def _power_product(monomial: Monomial, sizes: Mapping[str, int]) -> int:
     product = 1
     for atom, power in monomial:
@@ -300,6 +330,9 @@ assert evaluate(C//H + B, {'B': 1, 'C': 7, 'H': 2}) == 4
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
               ast.Mod: operator.mod, ast.Pow: lambda a, b: a**b.const}
 
+
+# %%
+#| export
 def parse_dim(text: str) -> Dim:
     "Read a size such as `4*D` or `(T+1)//2`; `DimError` for anything else."
     if len(text) > MAX_TEXT: raise DimError(f'a size of {len(text)} characters; at most {MAX_TEXT} are read')

@@ -40,6 +40,9 @@ class Claim:
         if self.kind == '>=': return Claim(-self.dim - 1, '>=', _negated(self.text))
         return Claim(self.dim, '!=' if self.kind == '==' else '==', _negated(self.text))
 
+
+# %%
+#| export
 _OPPOSITE = {'==': '!=', '!=': '==', '<=': '>', '>': '<=', '>=': '<', '<': '>='}
 def _negated(text: str) -> str:
     left, op, right = next(((a, op, b) for op in ('==', '!=', '<=', '>=', '<', '>') for a, s, b in [text.partition(f' {op} ')] if s), ('', '', ''))
@@ -69,6 +72,9 @@ def claim(
 #| export
 _COMPARISONS = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}
 
+
+# %%
+#| export
 def parse_claim(text: str) -> list[Claim]:
     "Read `C % H == 0` or `0 <= p < N`: one claim for each comparison; nothing is run."
     if len(text) > MAX_TEXT: raise DimError(f'a condition of {len(text)} characters; at most {MAX_TEXT} are read')
@@ -141,6 +147,9 @@ def bound(facts: Facts, name: str, least: int | None) -> Facts:
     "A name's smallest value, in place of 1; None: it may be anything."
     return replace(facts, lower=(*((n, b) for n, b in facts.lower if n != name), (name, least)))
 
+
+# %%
+#| export
 def assume(facts: Facts, new: Claim) -> Facts:
     "The facts with one more claim."
     facts = replace(facts, claims=(*facts.claims, new))
@@ -152,6 +161,9 @@ def assume(facts: Facts, new: Claim) -> Facts:
     if new.kind != '==' or dim.const is not None: return facts
     return _divides(facts, dim) or _solve(facts, dim) or _as_rule(facts, dim)
 
+
+# %%
+#| export
 def _lower_bound(dim: Dim) -> tuple[str, int] | None:
     "`name - c >= 0` is a lower bound."
     match dim.terms:
@@ -169,6 +181,9 @@ def _solve(facts: Facts, dim: Dim) -> Facts | None:
         if name in names_of(rest): continue
         return _replace(facts, name, rest)
 
+
+# %%
+#| export
 def _replace(facts: Facts, name: str, value: Dim) -> Facts:
     "Put a value for a name; that the value keeps the name's lower bound is a claim of its own."
     least = facts.least(name)
@@ -191,6 +206,9 @@ def _divides(facts: Facts, dim: Dim) -> Facts | None:
                         facts = bound(facts, q, None if least is None else min(least, 1))
                         return _replace(facts, name, atom.den*named(q))
 
+
+# %%
+#| export
 def _as_rule(facts: Facts, dim: Dim) -> Facts:
     "Keep an equation as a rule that rewrites its weightiest term."
     weight = lambda t: (any(isinstance(a, Floor) for a, _ in t[0]), sum(p for _, p in t[0]), str(t[0]))
@@ -220,6 +238,9 @@ def _shifted(facts: Facts, dim: Dim) -> Dim | None:
     if None in least.values(): return None
     return substitute(dim, {n: named(n) + b for n, b in least.items() if b})
 
+
+# %%
+#| export
 def _range(facts: Facts, dim: Dim) -> tuple[int | None, int | None]:
     "Bounds that can be read off the signs: (lower, upper)."
     shifted = _shifted(facts, dim)
@@ -229,9 +250,15 @@ def _range(facts: Facts, dim: Dim) -> tuple[int | None, int | None]:
     if any(isinstance(a, Floor) and not _at_least_0(a) for m, _ in shifted.terms for a, _ in m): return None, None
     return number if signs <= {True} else None, number if signs <= {False} else None
 
+
+# %%
+#| export
 def _at_least_0(atom: Floor) -> bool:
     return all(c > 0 for d in (atom.num, atom.den) for _, c in d.terms)
 
+
+# %%
+#| export
 def _follows(facts: Facts, dim: Dim) -> bool:
     "Is `dim` at least one of the sizes that are assumed to be at least 0?"
     names = names_of(dim)
@@ -267,6 +294,9 @@ assert _at_once(Facts(), claim(C % H, '==', 0)) is None
 #| export
 TRIES = 3000  # assignments of sizes tried before z3 is asked
 
+
+# %%
+#| export
 def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
     "The names that the question depends on, and the claims about them."
     names = frozenset().union(*map(names_of, dims))
@@ -286,6 +316,9 @@ def _numbers(dim: Dim) -> set[int]:
             if isinstance(atom, Floor): found |= _numbers(atom.num) | _numbers(atom.den)
     return found
 
+
+# %%
+#| export
 def _candidates(facts: Facts, names: list[str], dims: list[Dim]) -> Iterator[tuple[int, ...]]:
     "Assignments of sizes, smallest sum first."
     special = sorted({n + d for dim in dims for n in _numbers(dim) if n > 3 for d in (-1, 0, 1)})[-6:]
@@ -306,6 +339,9 @@ def _holds(c: Claim, sizes: dict[str, int]) -> bool | None:
     except ZeroDivisionError: return None
     return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
 
+
+# %%
+#| export
 def _tried(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> dict[str, int] | None:
     "The smallest sizes at which the goal fails though everything known holds."
     for values in _candidates(facts, names, [goal.dim, *(c.dim for c in known)]):
@@ -373,12 +409,18 @@ def _decided(facts: Facts, goal: Claim) -> Verdict:
     if isinstance(answer, dict): return Verdict(False, _original(facts, answer, written), 'z3')
     return Verdict(answer, by='z3')
 
+
+# %%
+#| export
 def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> tuple[tuple[str, int], ...]:
     "The sizes of the names that were written, those that a fact has replaced included."
     for name, value in facts.solved:
         if names_of(value) <= sizes.keys(): sizes = sizes | {name: evaluate(value, sizes)}
     return tuple(sorted((n, v) for n, v in sizes.items() if n in written))
 
+
+# %%
+#| export
 def _factors(dim: Dim) -> frozenset[str]:
     "The names that are a factor of every term: where they are 1 they do not matter."
     each = [frozenset(a for a, _ in m if isinstance(a, str)) for m, _ in dim.terms]
@@ -394,6 +436,9 @@ def decide(
     "Does the claim hold at every size that the facts allow?"
     return _decided(facts, goal)
 
+
+# %%
+#| export
 def possible(facts: Facts, goal: Claim) -> bool:
     "Is there a size, under the facts, at which it holds? (Yes where it is not known.)"
     return decide(facts, ~goal).holds is not True

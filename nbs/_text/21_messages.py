@@ -47,6 +47,9 @@ def _parsed(file: str, lines: tuple[str, ...]) -> ast.Module | None:
     try: return ast.parse(''.join(lines))
     except (SyntaxError, ValueError, RecursionError): return None
 
+
+# %%
+#| export
 def source_tree(file: str) -> ast.Module | None:
     "The syntax tree of a source file (or notebook cell); None where there is no source."
     linecache.checkcache(file)
@@ -58,6 +61,9 @@ def source_tree(file: str) -> ast.Module | None:
 #| export
 def _span(node: ast.AST) -> tuple[int, int, int, int]: return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
+
+# %%
+#| export
 def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
     "The operand number `index` of an expression; the expression itself if it has none."
     match node:
@@ -88,10 +94,16 @@ def place_at(
     if node is not None and (index is not None or isinstance(node, ast.For)): line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 
+
+# %%
+#| export
 def place_of(frame: FrameType, index: int | None = None, method: bool = False) -> Place:
     "The piece of source that a frame is executing."
     return place_at(frame.f_code, frame.f_lasti, index, method)
 
+
+# %%
+#| export
 def place_of_code(code: CodeType) -> Place:
     "Where a function is defined."
     return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
@@ -135,6 +147,9 @@ def _lines(e: ShapeError) -> list[str]:
     fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
     return [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines] if len(fresh) == len(set(re.findall(r"\w+'\d+", ' '.join(lines)))) else lines
 
+
+# %%
+#| export
 def _numbered(e: ShapeError) -> list[str]:
     lines = [] if e.expected is None else [f'- expected : {e.expected}', f'- observed : {e.observed}']
     lines.append(f'{_at(e)}{e.reason}')
@@ -145,6 +160,9 @@ def _numbered(e: ShapeError) -> list[str]:
     if e.hint: lines.append(f'hint     : {e.hint}')
     return lines
 
+
+# %%
+#| export
 def _at(e: ShapeError) -> str:
     if e.place is None: return ''
     return f'{e.place}: ' + (f'in {e.place.function}: ' if e.place.function not in ('', '<module>') else '')
@@ -164,6 +182,8 @@ def _source(place: Place | None) -> list[str]:
     return [f'{place.line:3} | {line.strip()}', *carets]
 
 
+# %%
+#| export
 def source_of(place: Place) -> str:
     "The text that a place covers, if it is on one line."
     line = linecache.getline(place.file, place.line).encode()
@@ -180,6 +200,9 @@ def one_line(e: ShapeError) -> str:
     where = f'{e.place}: ' if e.place else ''
     return where + 'error: ' + '; '.join([e.reason, *facts])
 
+
+# %%
+#| export
 def as_record(e: ShapeError) -> dict:
     "The same as plain values, for JSON."
     p = e.place or Place('', 0)

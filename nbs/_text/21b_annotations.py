@@ -45,8 +45,14 @@ def read_size(written: Any) -> tuple[Dim, tuple[Dim, ...]]:
     if hasattr(written, '__value__'): return read_size(written.__value__)          # type D4 = ...
     raise DimError(f'{written!r} is not a size; write a Dim, L[784], or text such as "4*D"')
 
+
+# %%
+#| export
 _ANY = itertools.count(1)  # each `Any` is a size of its own, that nobody can name
 
+
+# %%
+#| export
 def _factors(text: str) -> tuple[Dim, ...]:
     parts = text.split('*')
     return tuple(map(parse_dim, parts)) if len(parts) > 1 and all(p.strip().isidentifier() for p in parts) else ()
@@ -97,18 +103,30 @@ def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     read = [read_size(s) for s in sizes if sizes != ((),)]
     return ArraySpec(tuple(s for s, _ in read), tuple(f for _, f in read))
 
+
+# %%
+#| export
 class Vec:
     "An array with one axis: `Vec[n]`."
     def __class_getitem__(cls, size) -> ArraySpec: return _spec(1, size)
 
+
+# %%
+#| export
 class Mat:
     "An array with two axes: `Mat[rows, columns]`."
     def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(2, sizes)
 
+
+# %%
+#| export
 class Arr:
     "An array with any number of axes: `Arr[B, T, C]`; `Arr[()]` is a number that NumPy holds."
     def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(None, sizes)
 
+
+# %%
+#| export
 class L:
     "A size that is a number, or text: `L[784]`, `L[\"4*D\"]`. To a type checker it is `typing.Literal`."
     def __class_getitem__(cls, size) -> Dim | str: return size if isinstance(size, str) else read_size(size)[0]
@@ -128,6 +146,9 @@ class _Wrapper:
         if not isinstance(spec, ArraySpec): raise DimError(f'{cls.__name__}[...] takes an annotation such as {cls.__name__}[Vec[n]], not {spec!r}')
         return replace(spec, **cls.changes)
 
+
+# %%
+#| export
 class Int(_Wrapper): "Whole numbers, which can be used as an index: `Int[Vec[n]]`."; changes = {'dtype': 'int'}
 class Bool(_Wrapper): "Truth values, which can be used as a mask: `Bool[Vec[n]]`."; changes = {'dtype': 'bool'}
 class Float(_Wrapper): "Floating point of any width."; changes = {'dtype': 'float'}
@@ -165,26 +186,41 @@ class TupleSpec:
         if not self.make: return f'({", ".join(map(str, self.items))})'
         return f'{self.make.__name__}({", ".join(f"{n}: {s}" for n, s in zip(self.names, self.items))})'
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class SizeSpec:
     "A whole number that is a size: an `int` parameter, or one annotated with a Dim."
     size: Dim
     def __str__(self): return f'the size {self.size}'
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class MaybeSpec:
     "A value or None: `Vec[n] | None`."
     inner: Any
     def __str__(self): return f'{self.inner} or None'
 
+
+# %%
+#| export
 def _maybe(inner: Any) -> MaybeSpec | None: return inner and MaybeSpec(inner)
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class DictSpec:
     "A dictionary with fixed keys, written as a dictionary of annotations or as a TypedDict."
     items: tuple[tuple[str, Any], ...]
     def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
 
+
+# %%
+#| export
 Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
 
 
@@ -265,6 +301,9 @@ class Signature:
     result: Spec | None
     python: inspect.Signature = dataclasses.field(compare=False)
 
+
+# %%
+#| export
 def _scope(f: Callable) -> dict[str, Any]:
     "The names that an annotation written as text may use: the module's, and those around the function."
     cells = {}

@@ -47,14 +47,23 @@ class Trace:
     by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
     state: dict[Any, Any] = field(default_factory=dict)
 
+
+# %%
+#| export
 _running = threading.local()
 MAX_CHOICES = 60
 
+
+# %%
+#| export
 def current() -> Trace:
     "The trace that runs in this thread."
     if not (trace := getattr(_running, 'trace', None)): raise ShapeError('a symbolic array was used outside of the function that it was made for')
     return trace
 
+
+# %%
+#| export
 @contextmanager
 def tracing(trace: Trace):
     "Make a trace the current one."
@@ -72,6 +81,9 @@ def holds(goal: Claim) -> Verdict:
     trace.by[verdict.by] = trace.by.get(verdict.by, 0) + 1
     return verdict
 
+
+# %%
+#| export
 def choose() -> bool:
     "A choice that nothing decides: both ways are traced, one after the other."
     trace = current()
@@ -79,6 +91,9 @@ def choose() -> bool:
     trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
     return trace.made[-1]
 
+
+# %%
+#| export
 def branch(goal: Claim) -> bool:
     "Is it so? Where it depends on the sizes, one path for each answer."
     if holds(goal).holds: return True
@@ -99,6 +114,9 @@ def user_frame():
     while frame is not None and '__bendml__' not in frame.f_globals: frame = frame.f_back
     return frame
 
+
+# %%
+#| export
 def refuse(reason: str, expected: object = None, observed: object = None, hint: str = '', verdict: Verdict | None = None,
            operand: int | None = None) -> None:
     "Refuse the program: raise a `ShapeError` with place, sizes and what is known."
@@ -140,6 +158,9 @@ def size_value(dim: Dim | int) -> 'Size | int':
     facts, dim = current().facts, Dim(dim)
     return Size(facts.shown(dim)) if (number := facts.normal(dim).const) is None else number
 
+
+# %%
+#| export
 def as_dim(value: Any) -> Dim | None:
     "The Dim of an int or Size; None for anything else."
     if type(value) is Size: return value.dim
@@ -155,6 +176,9 @@ def _arithmetic(op: Callable[[Dim, Dim], Dim]):
         return number(float) if isinstance(other, float | np.floating) else NotImplemented
     return method
 
+
+# %%
+#| export
 def _division(op: Callable[[Dim, Dim], Dim], flip: bool = False):
     def method(self: 'Size', other: Any):
         dim = as_dim(other)
@@ -164,6 +188,9 @@ def _division(op: Callable[[Dim, Dim], Dim], flip: bool = False):
         return size_value(op(num, den))
     return method
 
+
+# %%
+#| export
 def _comparison(op: str):
     def method(self: 'Size', other: Any):
         if (dim := as_dim(other)) is not None: return branch(claim(self.dim, op, dim))
@@ -230,6 +257,9 @@ class Axis:
     parts: tuple[Dim, ...] = ()  # the factors it was merged from, in order
     one: str = ''                # a size 1: 'written' (None, reshape), 'kept' (keepdims) or 'declared'
 
+
+# %%
+#| export
 def axis(size: Dim | int, **more) -> Axis:
     "A new axis, with an identity of its own."
     facts, size = current().facts, Dim(size)
@@ -271,19 +301,31 @@ def entries(x: Array) -> Dim:
     for a in x.axes: product = product*a.size
     return product
 
+
+# %%
+#| export
 def bounded(x: Array, below: Dim) -> Array:
     "An array whose numbers are known to be at least 0 and smaller than a size."
     object.__setattr__(x, 'below', below)
     return x
 
+
+# %%
+#| export
 def bounded_like(x: Array, new: Array) -> Array:
     "An array of some of the numbers of another: what bounds those bounds these."
     return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
 
+
+# %%
+#| export
 def number(dtype: Any = float) -> Array:
     "A number that is not known."
     return Array((), dtype)
 
+
+# %%
+#| export
 def is_symbolic(value: Any, depth: int = 4) -> bool:
     "Does a value contain a symbolic array or size?"
     if type(value) in (Array, Size, Dim): return True
@@ -311,8 +353,14 @@ class Op:
     kernel: Callable | None = None
     gradient: Callable | None = None
 
+
+# %%
+#| export
 OPS: dict[Any, Op] = {}
 
+
+# %%
+#| export
 def rule(*functions: Callable) -> Callable:
     "Declare the shape rule of some functions: `@rule(np.trace)` above a function of symbolic arrays."
     def register(shape: Callable) -> Callable:
@@ -320,6 +368,9 @@ def rule(*functions: Callable) -> Callable:
         return shape
     return register
 
+
+# %%
+#| export
 def op_of(f: Any) -> Op | None:
     "The record of an operation; every ufunc that works entry by entry has one, SciPy's included."
     if isinstance(f, np.ufunc) and f.signature is None and f not in OPS:
@@ -327,6 +378,9 @@ def op_of(f: Any) -> Op | None:
     try: return OPS.get(f) or OPS.get(_named(f))
     except TypeError: return None  # not hashable, so not an operation
 
+
+# %%
+#| export
 def _named(f: Any) -> str:
     "A function of a package that need not be installed is found by name: `scipy.linalg.inv`."
     module = getattr(f, '__module__', None) or ''
@@ -347,6 +401,9 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
         refuse(f'{type(e).__name__}: {text}')
     finally: trace.state['op'] = before
 
+
+# %%
+#| export
 def no_rule(f: Callable) -> None:
     name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
     refuse(f'{name} has no shape rule', hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
@@ -382,6 +439,9 @@ class _Method:
     def __init__(self, array: Array, function: Any): self.array, self.function = array, function
     def __call__(self, *args, **kwargs): return perform(self.function, (self.array, *args), kwargs, method=True)
 
+
+# %%
+#| export
 METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
 
 
@@ -394,11 +454,17 @@ def _binary(ufunc: np.ufunc, flip: bool = False):
         return perform(ufunc, (other, self) if flip else (self, other), {})
     return method
 
+
+# %%
+#| export
 def _in_place(ufunc: np.ufunc):
     def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place
         return perform(ufunc, (self, other), {'out': self} if self.axes else {})
     return method
 
+
+# %%
+#| export
 def _operators() -> dict[str, Callable]:
     names = dict(add=np.add, sub=np.subtract, mul=np.multiply, truediv=np.true_divide, floordiv=np.floor_divide, mod=np.remainder,
                  pow=np.power, matmul=np.matmul, and_=np.bitwise_and, or_=np.bitwise_or, xor=np.bitwise_xor,
@@ -413,6 +479,9 @@ def _operators() -> dict[str, Callable]:
         found[f'__{name}__'] = lambda self, ufunc=ufunc: perform(ufunc, (self,), {})
     return found
 
+
+# %%
+#| export
 OPERATORS = _operators()
 _protocols(Array)
 
@@ -426,15 +495,24 @@ def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
     return choose()
 
+
+# %%
+#| export
 def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:
     "Refuse unless an array surely holds one number."
     verdict = holds(claim(entries(x), '==', 1))
     if not verdict.holds: refuse(f'{what} of an array with {entries(x)} entries', 'a number', x, hint, verdict)
 
+
+# %%
+#| export
 def _opaque(what: str):
     def method(self, *_): refuse(f'{what} of an array, in code that is not traced', hint='a trace has no numbers')
     return method
 
+
+# %%
+#| export
 for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value', tolist='the values', item='the value').items():
     setattr(Array, _name, _opaque(_what))
 Array.__bool__ = _truth
@@ -449,10 +527,16 @@ def _rows(self: Array) -> Iterator[Any]:
         refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced', hint='write a for loop in the traced function')
     return iter([self[i] for i in range(self.axes[0].size.const)])
 
+
+# %%
+#| export
 def _length(self: Array) -> int:
     if not self.axes: refuse('len() of a number')
     return size_value(self.axes[0].size)
 
+
+# %%
+#| export
 Array.__iter__ = _rows
 Array.__len__ = lambda self: _length(self)
 Array.__contains__ = lambda self, value: choose()

@@ -48,6 +48,9 @@ def same(a: Dim, b: Dim) -> Verdict:
     "Are two sizes equal, at every size?"
     return Verdict(True) if a == b else holds(claim(a, '==', b))
 
+
+# %%
+#| export
 def with_new_ids(x: Array) -> Array:
     return Array((axis(a.size, one=a.one, parts=a.parts) for a in x.axes), x.dtype)
 
@@ -83,6 +86,9 @@ def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis
         _from_another_place(big, small, who)
     return axes
 
+
+# %%
+#| export
 def _at(x: Array, i: int) -> Axis | None: return x.axes[i] if -i <= x.ndim else None
 
 
@@ -101,6 +107,9 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
     one = 'declared' if 'declared' in (x.one, y.one) else x.one or y.one
     return Axis(x.size, x.id, x.role or y.role, x.parts or y.parts, one)
 
+
+# %%
+#| export
 def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis, verdict: Verdict) -> None:
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
@@ -123,6 +132,9 @@ def _fit(wanted: Array, seen: Array) -> str:
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if len(differences) == 1 and max(map(abs, differences)) <= 2 else ''
 
+
+# %%
+#| export
 def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
     return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted.axes))
 
@@ -135,17 +147,25 @@ def _mutual(pairs: list, a: Array, b: Array, second: int) -> None:
              for side in (0, 1)}
     if any(x == y for x in grown[0] for y in grown[1]): _every_combination(a, b, second)
 
+
+# %%
+#| export
 def _every_combination(a: Array, b: Array, operand: int, big: Array | None = None, small: Array | None = None) -> None:
     sizes = ', '.join(str(y if x == 1 else x) for x, y in zip((1,)*(b.ndim - a.ndim) + a.sizes, (1,)*(a.ndim - b.ndim) + b.sizes))
     refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled((big or a).sizes), spelled((small or b).sizes),
            'write [:, None] on one of them, or [..., 0] on the other, so that both have the same number of axes', Verdict(False, _two(a, b)), operand)
 
+
+# %%
+#| export
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
     from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
 
+# %%
+#| export
 def _other_way_round(a: Array, b: Array, operand: int) -> None:
     "A weight and a gradient of it, with in and out exchanged."
     for weight, other in ((a, b), (b, a)):
@@ -165,6 +185,9 @@ def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
             others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
             if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
 
+
+# %%
+#| export
 def _from_another_place(big: Array, small: Array, operand: int) -> None:
     "Rule 3: an axis that belongs to another place of the larger operand."
     ids = [a.id for a in big.axes]
@@ -193,6 +216,9 @@ def _answer(f: Any, kinds: tuple, kwargs: tuple = ()) -> tuple[np.dtype, ...]:
         result = f(*ones, **dict(kwargs))
     return tuple(np.asarray(r).dtype for r in (result if isinstance(result, tuple) else (result,)))
 
+
+# %%
+#| export
 def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
     "What NumPy answers for operands like these."
     kinds = tuple((type(o), False) if type(o) in (bool, int, float, complex) else
@@ -216,6 +242,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     return stored(results if len(results) > 1 else results[0], out)
 
 
+# %%
+#| export
 def _bound_of(f: Any, operands: list, result: Array) -> Array:
     "Bounds of whole numbers through sums, products and remainders: `np.arange(n) + 1` is at most n."
     if f not in (np.add, np.multiply, np.remainder) or result.dtype.kind not in 'iu' or len(operands) != 2: return result
@@ -226,6 +254,9 @@ def _bound_of(f: Any, operands: list, result: Array) -> Array:
     if low is None or high is None: return result
     return bounded(result, low + high - 1 if f is np.add else (low - 1)*(high - 1) + 1)
 
+
+# %%
+#| export
 def _below(value: Any) -> Dim | None:
     "A size that a whole number, or all those of an array, are smaller than; None if not known, or if they may be negative."
     if type(value) is Array: return value.below
@@ -250,6 +281,9 @@ def stored(result: Any, out: Any) -> Any:
     if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
     return target
 
+
+# %%
+#| export
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
     refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
 
@@ -261,6 +295,9 @@ def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=No
     if len(operands) > f.nin: operands, out = operands[:f.nin], operands[f.nin]
     return elementwise(f, list(operands), out, where, dtype)
 
+
+# %%
+#| export
 @rule(np.where)
 def where(condition, x=None, y=None):
     if x is None: return OPS[np.nonzero].shape(condition)
@@ -268,11 +305,17 @@ def where(condition, x=None, y=None):
     axes = broadcast(Array(broadcast(arrays[0], arrays[1])), arrays[2], 0, 2)
     return Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool)
 
+
+# %%
+#| export
 @rule(np.clip)
 def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **_):
     bounds = [b for b in (a_min, a_max, min, max) if b is not None]
     return elementwise(np.maximum, [a, bounds[0]], out) if len(bounds) == 1 else stored(elementwise(np.clip, [a, *bounds]), out)
 
+
+# %%
+#| export
 METHODS['clip'] = np.clip
 
 
@@ -288,6 +331,9 @@ def _keeps(*functions, dtype=None):
             x = lift(a)
             return stored(Array(x.axes, dtype or dtypes(f, [x])[0], x.lost), out)
 
+
+# %%
+#| export
 _keeps(np.round, np.around, np.nan_to_num, np.real, np.imag, np.angle, np.sinc, np.i0, np.real_if_close, np.fix)
 _keeps(np.isneginf, np.isposinf, np.iscomplex, np.isreal, dtype=bool)
 METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
@@ -295,6 +341,9 @@ METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
 @rule(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.equal, [a, b])
 
+
+# %%
+#| export
 @rule(np.allclose, np.array_equal, np.array_equiv)
 def allclose(a, b, *_, **__):
     lift(a), lift(b)
@@ -309,11 +358,17 @@ def allclose(a, b, *_, **__):
 @rule('astype')
 def astype(x, dtype, *_, **__): return bounded_like(x, Array(x.axes, dtype, x.lost))
 
+
+# %%
+#| export
 @rule('copy', np.copy, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def copy(a, *args, dtype=None, **__):
     x = lift(a)
     return bounded_like(x, Array(x.axes, dtype or x.dtype, x.lost))
 
+
+# %%
+#| export
 METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}
 
 # %%

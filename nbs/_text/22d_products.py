@@ -60,6 +60,9 @@ def _roles(a: Axis, b: Axis, left: Axis | None, right: Axis | None) -> tuple[Axi
         return own
     return remains(left, right, a, b), remains(right, left, b, a)
 
+
+# %%
+#| export
 def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     "An axis for a result that may already have one with this identity."
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
@@ -111,6 +114,9 @@ def dot(a, b, out=None):
     if y.ndim <= 2 and x.ndim <= 2: return matmul(a, b, out)
     return stored(_contract(x, y, (x.ndim - 1,), (y.ndim - 2 if y.ndim > 1 else 0,)), out)
 
+
+# %%
+#| export
 def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...]) -> Array:
     "Sum over pairs of axes; what remains stands in order, the left's first."
     for i, j in zip(left, right):
@@ -133,16 +139,25 @@ def tensordot(a, b, axes=2):
     if len(left) != len(right): refuse('as many axes of the left as of the right', len(left), len(right), operand=2)
     return _contract(x, y, left, right)
 
+
+# %%
+#| export
 @rule(np.inner)
 def inner(a, b):
     x, y = lift(a), lift(b)
     return _contract(x, y, (x.ndim - 1,), (y.ndim - 1,)) if x.axes and y.axes else elementwise(np.multiply, [a, b])
 
+
+# %%
+#| export
 @rule(np.vdot)
 def vdot(a, b):
     flat = [OPS[np.ravel].shape(lift(v)) for v in (a, b)]
     return _contract(*flat, (0,), (0,))
 
+
+# %%
+#| export
 @rule(np.outer)
 def outer(a, b, out=None):
     flat = [OPS[np.ravel].shape(lift(v)) for v in (a, b)]
@@ -150,6 +165,9 @@ def outer(a, b, out=None):
     if 'grad' in (left.role, right.role): left, right = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (left, right))
     return stored(Array((left, apart((left,), right)), dtypes(np.multiply, flat)[0]), out)
 
+
+# %%
+#| export
 METHODS |= {'dot': np.dot}
 
 
@@ -162,6 +180,9 @@ def kron(a, b):
     sizes = [(Dim(1),)*(n - v.ndim) + v.sizes for v in (x, y)]
     return Array((axis(s*t) for s, t in zip(*sizes)), dtypes(np.multiply, [x, y])[0])
 
+
+# %%
+#| export
 @rule(np.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     x, y = lift(a), lift(b)
@@ -229,32 +250,53 @@ def square(x: Array) -> Axis:
         refuse('a square matrix is needed', spelled((*x.sizes[:-2], x.sizes[-2], x.sizes[-2])), x, verdict=verdict, operand=0)
     return x.axes[-1]
 
+
+# %%
+#| export
 def _real(x: Array) -> np.dtype: return dtypes(np.true_divide, [x, 1.0])[0]
 
+
+# %%
+#| export
 @rule(np.linalg.inv, np.linalg.cholesky)
 def inv(a, **_):
     x = lift(a)
     square(x)
     return Array(x.axes, _real(x))
 
+
+# %%
+#| export
 @rule(np.linalg.matrix_power)
 def matrix_power(a, n): return inv(a)
 
+
+# %%
+#| export
 @rule(np.linalg.det)
 def det(a):
     x = lift(a)
     square(x)
     return Array(x.axes[:-2], _real(x))
 
+
+# %%
+#| export
 @rule(np.linalg.slogdet)
 def slogdet(a): return det(a), det(a)
 
+
+# %%
+#| export
 @rule(np.linalg.eigh)
 def eigh(a, UPLO='L'):
     x = lift(a)
     n = square(x)
     return Array((*x.axes[:-2], axis(n.size)), _real(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
 
+
+# %%
+#| export
 @rule(np.linalg.eigvalsh)
 def eigvalsh(a, UPLO='L'): return eigh(a)[0]
 
@@ -271,17 +313,26 @@ def solve(a, b):
     batch = broadcast(Array(x.axes[:-2]), Array(y.axes[:-2])) if y.ndim > 1 else x.axes[:-2]
     return Array((*batch, x.axes[-1], *(y.axes[-1:] if y.ndim > 1 else ())), dtypes(np.true_divide, [x, y])[0])
 
+
+# %%
+#| export
 @rule(np.linalg.pinv)
 def pinv(a, *_, **__):
     x = lift(a)
     return Array((*x.axes[:-2], x.axes[-1], x.axes[-2]), _real(x))
 
+
+# %%
+#| export
 @rule(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False): return OPS[np.sum].shape(elementwise(np.absolute, [lift(x)*1.0]), axis, keepdims=keepdims)
 
 @rule(np.linalg.matrix_rank)
 def matrix_rank(a, *_, **__): return Array(lift(a).axes[:-2], int)
 
+
+# %%
+#| export
 @rule(np.linalg.lstsq)
 def lstsq(a, b, rcond=None):
     x, y = lift(a), lift(b)
@@ -289,6 +340,8 @@ def lstsq(a, b, rcond=None):
     return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
 
 
+# %%
+#| export
 @rule(np.linalg.multi_dot)
 def multi_dot(arrays, *, out=None):
     product = arrays[0]
@@ -322,6 +375,9 @@ def lesser(a: Axis, b: Axis) -> Axis:
     from bendml.shape.symbols import branch
     return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
 
+
+# %%
+#| export
 def unknown(name: str, least: int | None = 0) -> Axis:
     "An axis whose size only the numbers know."
     from bendml.shape.symbols import current
@@ -332,6 +388,9 @@ def unknown(name: str, least: int | None = 0) -> Axis:
     trace.state.setdefault('fresh', {})[str(size)] = least
     return axis(size)
 
+
+# %%
+#| export
 @rule(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
@@ -341,9 +400,15 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     left, right = ((m.size, n.size) if full_matrices else (k.size, k.size))
     return Array((*x.axes[:-1], axis(left)), _real(x)), s, Array((*x.axes[:-2], axis(right), n), _real(x))
 
+
+# %%
+#| export
 @rule(np.linalg.svdvals)
 def svdvals(x): return svd(x, compute_uv=False)
 
+
+# %%
+#| export
 @rule(np.linalg.qr)
 def qr(a, mode='reduced'):
     x = lift(a)
@@ -363,12 +428,18 @@ def cov(m, y=None, rowvar=True, *_, **__):
         refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x, 'np.atleast_2d of the result, with where=', verdict, 0)
     return Array((n, apart((n,), n)))
 
+
+# %%
+#| export
 @rule(np.trace)
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     x = lift(a)
     gone = axis_numbers((axis1, axis2), x.ndim)
     return stored(Array((b for i, b in enumerate(x.axes) if i not in gone), dtype or x.dtype), out)
 
+
+# %%
+#| export
 METHODS['trace'] = np.trace
 
 # %%

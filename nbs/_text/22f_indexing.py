@@ -37,6 +37,9 @@ def _in_range(index: Dim, a: Axis) -> None:
     if not verdict.holds:
         refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}', 'does the range go too far?' if "'" in str(index) else f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
 
+
+# %%
+#| export
 def slice_axis(a: Axis, s: slice) -> Axis:
     "The axis that a slice leaves."
     step = Dim(1) if s.step is None else as_dim(s.step)
@@ -60,6 +63,9 @@ def _position(value: Any, a: Axis) -> Dim:
     if dim is None: refuse(f'a slice bound is {value!r}', 'a whole number', value, operand=1)
     return dim if branch(claim(dim, '>=', 0)) else a.size + dim
 
+
+# %%
+#| export
 def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
     low, high = (Dim(0), a.size) if forward else (Dim(-1), a.size - 1)
     if not branch(claim(dim, '>=', low)): return low
@@ -83,6 +89,9 @@ def picked(mask: Array) -> Axis:
         seen[id(mask)] = (new, mask)
     return seen[id(mask)][0]
 
+
+# %%
+#| export
 def _assume(c):
     from bendml.shape.facts import assume
     return assume(current().facts, c)
@@ -107,6 +116,9 @@ def _expanded(x: Array, index: Any) -> list[Any]:
     at = dots[0] if dots else len(index)
     return index[:at] + [slice(None)]*(x.ndim - used) + index[at + 1:]
 
+
+# %%
+#| export
 @rule('getitem')
 def getitem(x, index):
     if isinstance(index, str): refuse('a field name', 'an index', index)
@@ -138,6 +150,9 @@ def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) 
     axes.append(None)
     return i + mask.ndim
 
+
+# %%
+#| export
 def _index_array(a: Axis, index: Array) -> None:
     if index.dtype.kind not in 'iu':
         refuse(f'an index array of dtype {index.dtype}', 'whole numbers or truth values', f'{index} of {index.dtype}', 'declare it: Int[...] or Bool[...] around its annotation', operand=1)
@@ -146,6 +161,9 @@ def _index_array(a: Axis, index: Array) -> None:
     if index.below is not None and not (verdict := holds(claim(index.below, '<=', a.size))).holds:
         refuse(f'indices up to {index.below - 1} of an axis of size {a.size}', f'{index.below} <= {a.size}', f'{index.below} > {a.size}', f'add where=["{index.below} <= {a.size}"]', verdict, 1)
 
+
+# %%
+#| export
 def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
     "The axes of the index arrays, put where they belong."
     block = arrays[0].axes
@@ -170,6 +188,9 @@ def setitem(x, index, value):
     dtype = np.result_type(new.dtype) if new.dtype != bool else target.dtype
     stored(Array(new.axes, target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or dtype.kind in 'fiub' and target.dtype.kind in 'fiub' else dtype, new.lost), target)
 
+
+# %%
+#| export
 Array.__getitem__ = lambda self, index: perform('getitem', (self, index), {})
 Array.__setitem__ = lambda self, index, value: perform('setitem', (self, index, value), {})
 
@@ -201,6 +222,9 @@ def take(a, indices, axis=None, out=None, mode='raise'):
     if as_dim(indices) is not None: _in_range(as_dim(indices), x.axes[i])
     return stored(Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype), out)
 
+
+# %%
+#| export
 @rule(np.take_along_axis)
 def take_along_axis(arr, indices, axis=-1):
     x, ids = lift(arr), lift(indices)
@@ -212,6 +236,9 @@ def take_along_axis(arr, indices, axis=-1):
     broadcast(*(Array((*v.axes[:i], *v.axes[i + 1:])) for v in (x, ids)))
     return Array((*(ids.axes[k] if k == i or x.axes[k].size == 1 else x.axes[k] for k in range(x.ndim)),), x.dtype)
 
+
+# %%
+#| export
 @rule(np.put_along_axis)
 def put_along_axis(arr, indices, values, axis): broadcast(take_along_axis(arr, indices, axis), lift(values))
 
@@ -232,6 +259,9 @@ def nonzero(a):
     k = picked(x)
     return tuple(bounded(Array((k,), np.int64), b.size) for b in x.axes)
 
+
+# %%
+#| export
 @rule(np.flatnonzero)
 def flatnonzero(a): return nonzero(ravel(lift(a)) if lift(a).ndim != 1 else lift(a))[0]
 
@@ -240,6 +270,9 @@ def argwhere(a): return Array((picked(lift(a)), axis(lift(a).ndim)), np.int64)
 
 METHODS |= {'nonzero': np.nonzero}
 
+
+# %%
+#| export
 def some(n: Dim, least: int = 0) -> Axis:
     "A number of entries from `least` to n."
     new = unknown('k', least)
@@ -260,6 +293,9 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     more = [v for wanted, v in ((return_index, bounded(Array((k,), np.int64), n)), (return_inverse, inverse), (return_counts, Array((k,), np.int64))) if wanted]
     return (values, *more) if more else values
 
+
+# %%
+#| export
 @rule(np.compress)
 def compress(condition, a, axis=None, out=None):
     x = lift(a) if axis is not None else ravel(lift(a))
@@ -267,6 +303,9 @@ def compress(condition, a, axis=None, out=None):
     if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds: refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
     return stored(Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype), out)
 
+
+# %%
+#| export
 @rule(np.extract)
 def extract(condition, arr): return compress(ravel(lift(condition)), ravel(lift(arr)))
 
@@ -288,9 +327,15 @@ def searchsorted(a, v, side='left', sorter=None):
     if x.ndim != 1: refuse('one axis is needed', 'Vec<n>', x, operand=0)
     return bounded(Array(lift(v).axes, np.int64), x.axes[0].size + 1)
 
+
+# %%
+#| export
 @rule(np.digitize)
 def digitize(x, bins, right=False): return searchsorted(bins, x)
 
+
+# %%
+#| export
 @rule(np.bincount)
 def bincount(x, /, weights=None, minlength=0):
     v = lift(x)
@@ -301,6 +346,9 @@ def bincount(x, /, weights=None, minlength=0):
     current().facts = _assume(claim(k.size, '>=', least))
     return Array((k,), np.int64 if weights is None else np.float64)
 
+
+# %%
+#| export
 @rule(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
     lift(a)
@@ -308,6 +356,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     n = lift(bins).axes[0].size - 1 if n is None else n
     return Array((axis(n),), np.int64 if not density else np.float64), Array((axis(n + 1),))
 
+
+# %%
+#| export
 @rule(np.delete)
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
@@ -316,6 +367,9 @@ def delete(arr, obj, axis=None):
     _in_range(dim, x.axes[i])
     return Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype)
 
+
+# %%
+#| export
 axis_ = axis
 
 
@@ -331,6 +385,9 @@ def ix_(*args):
         return bounded(kind, a.below) if a.below is not None else kind
     return tuple(one(k, a) for k, a in enumerate(args))
 
+
+# %%
+#| export
 @rule(np.interp)
 def interp(x, xp, fp, *_, **__):
     for i, v in enumerate((xp, fp), 1):
@@ -339,6 +396,9 @@ def interp(x, xp, fp, *_, **__):
     if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds: refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
     return Array(lift(x).axes, np.float64)
 
+
+# %%
+#| export
 @rule(np.convolve, np.correlate)
 def convolve(a, v, mode='full'):
     x, y = lift(a), lift(v)
@@ -364,11 +424,17 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         axes[i] = axis_(axes[i].size - w + 1)
     return Array((*axes, *map(axis_, windows)), a.dtype)
 
+
+# %%
+#| export
 @rule(np.vander)
 def vander(x, N=None, increasing=False):
     n = lift(x).axes[0]
     return Array((n, axis(n.size if N is None else as_dim(N))), lift(x).dtype)
 
+
+# %%
+#| export
 @rule(np.gradient)
 def gradient(f, *varargs, axis=None, edge_order=1):
     x = lift(f)
@@ -377,15 +443,24 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     one = Array(x.axes, dtypes(np.true_divide, [x, 1.0])[0])
     return one if axis is not None or x.ndim == 1 else tuple(one for _ in x.axes)
 
+
+# %%
+#| export
 @rule(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     v = lift(y)
     if x is not None: broadcast(v, lift(x))
     return reduced(v, axis, dtype=dtypes(np.true_divide, [v, 1.0])[0])
 
+
+# %%
+#| export
 @rule(np.polyval)
 def polyval(p, x): return elementwise(np.multiply, [Array(lift(x).axes, lift(x).dtype), number(lift(p).dtype)])
 
+
+# %%
+#| export
 @rule(np.select)
 def select(condlist, choicelist, default=0):
     if len(condlist) != len(choicelist): refuse('a choice for each condition', len(condlist), len(choicelist))

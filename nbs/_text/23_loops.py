@@ -37,6 +37,9 @@ class Turns:
     def __iter__(self): refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
     def __len__(self): refuse('the length of this is not known here')
 
+
+# %%
+#| export
 def as_turns(values: Any) -> Turns | None:
     "The turns of an iterable; None if it can simply be iterated over."
     if isinstance(values, Turns): return values
@@ -59,6 +62,9 @@ def symbolic_range(*ends: Any) -> Any:
     turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
     return turns
 
+
+# %%
+#| export
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."
     if type(value) is not Array: return value if type(value) is Size else int(value)
@@ -80,15 +86,24 @@ def zipped(*values: Any, strict: bool = False) -> Any:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost', verdict)
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
+
+# %%
+#| export
 def _alike(values: Any) -> Any:
     values = list(values)
     if any(fingerprint(v) != fingerprint(values[0]) for v in values): refuse('a list of different things, in a loop with an unknown number of turns')
     return values[0]
 
+
+# %%
+#| export
 def enumerated(values: Any, start: int = 0) -> Any:
     turns = as_turns(values)
     return enumerate(values, start) if turns is None else Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
 
+
+# %%
+#| export
 def backwards(values: Any) -> Any:
     turns = as_turns(values)
     return reversed(values) if turns is None else Turns(turns.count, lambda k: turns.item(turns.count - 1 - k))
@@ -152,6 +167,9 @@ def _only_plain(name: str):
         return Growing(result) if name in ('__add__', '__mul__', '__rmul__', 'copy') or name == '__getitem__' and isinstance(result, list) else result
     return method
 
+
+# %%
+#| export
 for _name in '__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop remove clear reverse sort __setitem__ __delitem__ __imul__'.split():
     setattr(Growing, _name, _only_plain(_name))
 
@@ -184,6 +202,9 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if isinstance(value, Turns): return 'turns', value.count
     return type(value).__name__, id(value) if not hasattr(value, '__dict__') else tuple((k, inside(v)) for k, v in vars(value).items())
 
+
+# %%
+#| export
 def _checksum(a: np.ndarray) -> int: return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
 
 
@@ -194,12 +215,18 @@ def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
     if isinstance(mark, Dim): return current().facts.normal(substitute(mark, step))
     return tuple(_shifted(m, step) for m in mark) if isinstance(mark, tuple) else mark
 
+
+# %%
+#| export
 def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
     "The fingerprints of a function's variables, and of the globals that it names."
     own = {n: v for n, v in frame.f_locals.items() if n not in dead}
     shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals and n not in own}
     return {n: fingerprint(v) for n, v in (shared | own).items() if not n.startswith('__bendml')}
 
+
+# %%
+#| export
 def _reached(f: types.FunctionType) -> Iterator[Any]:
     "What a helper can change: the variables around it, and the globals that it names."
     if (f.__module__ or '').partition('.')[0] in ('bendml', 'numpy'): return
@@ -232,12 +259,18 @@ def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
 #| export
 MAX_SECONDS, MAX_TURNS = 20.0, 10_000
 
+
+# %%
+#| export
 def tick() -> None:
     "Refuse a trace that takes too long."
     state = current().state
     if time.monotonic() > state.setdefault('until', time.monotonic() + MAX_SECONDS):
         refuse(f'the check takes longer than {MAX_SECONDS:.0f} s', hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
 
+
+# %%
+#| export
 def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
     "The turns of a for loop. `dead` names the variables that each turn sets before it reads them; `name` the one it counts."
     if (turns := as_turns(values)) is None:
@@ -246,6 +279,9 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterato
     if not branch(claim(turns.count, '>=', 1)): return
     yield from _two_turns(turns, sys._getframe(1), dead, name)
 
+
+# %%
+#| export
 def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
     trace, base, k = current(), current().facts, unknown(name, None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
@@ -273,6 +309,9 @@ def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
         if str(k) not in names_of(c.dim): facts = assume(facts, c)
     return assume(facts, claim(k, '==', last))
 
+
+# %%
+#| export
 class _Filling:
     "The lists that exist when a loop begins, and what each turn appends to them."
     def __enter__(self):
@@ -302,6 +341,9 @@ class _Filling:
             for v, n in runs[0]: list.append(g, v); g.counts.append(n*count)
             g.dirty = self.trace.state['depth'] - 1 > g.depth
 
+
+# %%
+#| export
 def _dims(mark: Any) -> Iterator[Dim]:
     if isinstance(mark, Dim): yield mark
     elif isinstance(mark, tuple):
@@ -357,6 +399,9 @@ def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     trace.state['comprehended'] = turns.count, str(k), trace.facts
     trace.facts = _after(base, trace, k, turns.count - 1)
 
+
+# %%
+#| export
 def comprehension(make: Callable[[], list]) -> Growing:
     "The list that a comprehension makes."
     state = current().state

@@ -27,7 +27,7 @@ from bendml.shape.elementwise import lift
 from bendml.shape.products import unknown
 from bendml.shape.moves import shape_of
 from bendml.shape.loops import Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop, symbolic_range, tick, while_loop, zipped
-from bendml.shape import indexing, reductions
+from bendml.shape import indexing, making, reductions
 
 
 # %% [markdown]
@@ -43,6 +43,9 @@ def _loads(node: ast.AST) -> set[str]:
 def _stores(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store | ast.Del)}
 
+
+# %%
+#| export
 def _read_first(body: list[ast.stmt], known: set[str]) -> set[str]:
     "The variables that a block may read before it has set them."
     read, known = set(), set(known)
@@ -61,6 +64,9 @@ def _read_first(body: list[ast.stmt], known: set[str]) -> set[str]:
             case _: read |= (_loads(s) | (_stores(s) if isinstance(s, ast.Delete) else set())) - known
     return read
 
+
+# %%
+#| export
 def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
     "Variables set in a loop that no turn inherits from the one before."
     own = _stores(target) if target else set()
@@ -77,6 +83,9 @@ def _hook(name: str, *args: ast.expr) -> ast.Call:
 
 DIRECT = {'super', 'locals', 'globals', 'vars', 'dir', 'eval', 'exec'}  # these look at the frame that calls them
 
+
+# %%
+#| export
 class _Rewrite(ast.NodeTransformer):
     "Pass calls, loops, lists and raised exceptions through our hands; every new node keeps the place of the old one."
     def visit_Call(self, node):
@@ -143,6 +152,9 @@ def _comprehension(kind: str):
         return self._at(node, _hook('comprehension', ast.Lambda(ast.arguments([], [], None, [], [], None, []), node)))
     return visit
 
+
+# %%
+#| export
 for _node, _kind in dict(ListComp='list', SetComp='set', DictComp='dict', GeneratorExp='generator').items(): setattr(_Rewrite, f'visit_{_node}', _comprehension(_kind))
 
 
@@ -163,6 +175,9 @@ def _index(tree: ast.Module) -> dict[tuple[int, str], list[ast.AST]]:
             found.setdefault((first, getattr(n, 'name', '<lambda>')), []).append(n)
     return found
 
+
+# %%
+#| export
 def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
     "The syntax tree of a function; None where there is no source, or more than one candidate."
     tree = source_tree(code.co_filename)
@@ -188,12 +203,18 @@ def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
     return _find(compile(module, code.co_filename, 'exec', dont_inherit=True), node.name)
 
+
+# %%
+#| export
 def _clone(node: ast.AST) -> ast.AST:
     "A copy of a syntax tree with all its places."
     if isinstance(node, list): return [_clone(n) for n in node]
     if not isinstance(node, ast.AST): return node
     return type(node)(**{f: _clone(getattr(node, f, None)) for f in node._fields}, **{a: getattr(node, a) for a in node._attributes if hasattr(node, a)})
 
+
+# %%
+#| export
 def _find(code: types.CodeType, name: str) -> types.CodeType | None:
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
@@ -230,6 +251,9 @@ def copy_of(f: types.FunctionType) -> types.FunctionType | None:
 STDLIB = (sysconfig.get_path('stdlib'), '<frozen', os.path.dirname(np.__file__))
 ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
+
+# %%
+#| export
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     "What `f(*args, **kwargs)` does in a trace."
     tick()
@@ -246,10 +270,16 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc): return call(method, f, *args, **kwargs)
     return f(*args, **kwargs)
 
+
+# %%
+#| export
 def _known(f: Any) -> bool:
     try: return f in ALWAYS
     except TypeError: return False
 
+
+# %%
+#| export
 def _traced(f: types.FunctionType) -> types.FunctionType | None:
     if f.__code__.co_filename.startswith(STDLIB) and 'site-packages' not in f.__code__.co_filename: return None
     if f.__code__.co_filename.startswith(STDLIB[2]) or (f.__module__ or '').startswith('bendml.shape.'): return None
@@ -266,12 +296,18 @@ def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
     call(init, made, *args, **kwargs)
     return made
 
+
+# %%
+#| export
 def _raised(error: Any) -> BaseException:
     "Mark an exception that the function raises itself: it is a condition on the caller, not a failure of the trace."
     error = error() if isinstance(error, type) else error
     if isinstance(error, BaseException): current().state['raised'] = error
     return error
 
+
+# %%
+#| export
 def _returned(value: Any) -> Any:
     "Remember where the result came from, and what was computed for nothing."
     state, frame = current().state, sys._getframe(1)
@@ -294,6 +330,9 @@ def unused_names(code: types.CodeType) -> frozenset[str]:
     own = _stores(node) | {a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
     return frozenset(n for n in own - read if not n.startswith('_'))
 
+
+# %%
+#| export
 def _nothing_in_vain(frame: types.FrameType) -> None:
     for name in sorted(current().state.get('unused', ())):
         if type(frame.f_locals.get(name)) is Array:
@@ -309,22 +348,37 @@ def _special(f: Any) -> Callable | None:
     try: return SPECIAL.get(f)
     except TypeError: return None
 
+
+# %%
+#| export
 def _length(values: Any) -> Any:
     if isinstance(values, Growing): return size_value(values.total())
     if type(values) is Array: return Array.__len__(values)
     return size_value(values.count) if isinstance(values, Turns) else len(values)
 
+
+# %%
+#| export
 def _float(value: Any = 0.0) -> Any:
     if type(value) is Array: one_entry(value, 'float()')
     return number(float) if type(value) in (Array, Size) else float(value)
 
+
+# %%
+#| export
 def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value) in (Array, Size) else int(value, *base)
 
+
+# %%
+#| export
 def _listed(values: Any = ()) -> Any:
     if isinstance(values, Growing): return Growing(list.__iter__(values._readable()), list(values.counts))
     turns = as_turns(values)
     return Growing(values) if turns is None else comprehension(lambda: [v for v in each(turns, 'list', 1)])
 
+
+# %%
+#| export
 def _tupled(values: Any = ()) -> Any: return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
 
 
@@ -337,6 +391,9 @@ def _total(values: Any, start: Any = 0) -> Any:
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
 
+
+# %%
+#| export
 def _extreme(f: Callable) -> Callable:
     def extreme(*args, **kwargs):
         if len(args) == 1 and type(args[0]) is Array and args[0].ndim == 1: return perform(np.max if f is max else np.min, args, {})
@@ -346,12 +403,18 @@ def _extreme(f: Callable) -> Callable:
         return f(*args, **kwargs)
     return extreme
 
+
+# %%
+#| export
 def _quantified(f: Callable) -> Callable:
     def quantified(values):
         if type(values) is Array: return perform(np.any if f is any else np.all, (values,), {'axis': None}) if values.ndim == 1 else f(values)
         return choose() if as_turns(values) is not None else f(values)
     return quantified
 
+
+# %%
+#| export
 def _quiet(*_, **__): return None
 
 def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run once to check it, so it should only compute')
@@ -371,6 +434,9 @@ SPECIAL: dict[Any, Callable] = {
     operator.index: lambda v: v if type(v) is Size else operator.index(v),
 }
 
+
+# %%
+#| export
 def _multiplied(values: Any, start: Any) -> Any:
     for v in values: start = start*v
     return start
@@ -388,6 +454,9 @@ def _unknown_number(dtype: type):
         return number(dtype) if dtype is not int else Size(unknown('i', None).size)
     return result
 
+
+# %%
+#| export
 for _f in 'sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin acos atan atan2 pow fabs erf erfc gamma lgamma hypot copysign fmod floor ceil isqrt trunc gcd comb factorial isnan isinf isfinite isclose'.split():
     _f = getattr(math, _f)
     OPS[_f] = type(OPS[np.sum])(f'math.{_f.__name__}', _unknown_number(int if _f.__name__ in ('floor', 'ceil', 'isqrt', 'trunc', 'gcd', 'comb', 'factorial') else bool if _f.__name__.startswith('is') and _f.__name__ != 'isqrt' else float))
@@ -399,6 +468,9 @@ for _f in 'sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin a
 #| export
 _SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, 'normal': 2, 'uniform': 2, 'integers': 2, 'randint': 2, 'choice': 1, 'exponential': 1, 'poisson': 1, 'binomial': 2, 'beta': 2, 'gamma': 2}
 
+
+# %%
+#| export
 def _random(name: str, args: tuple, kwargs: dict) -> Any:
     "What a random generator returns."
     if name in ('seed', 'shuffle'): return None

@@ -30,6 +30,9 @@ from bendml.shape.copies import copy_of, unused_names
 _DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
 _ROLES = {'in×out': ('in', 'out'), 'out×in': ('out', 'in')}
 
+
+# %%
+#| export
 def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
     "A symbolic value for an annotation; `put` replaces its sizes."
     match spec:
@@ -41,6 +44,9 @@ def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
         case list(): return [make(s, put) for s in spec]
     return spec
 
+
+# %%
+#| export
 def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     rank = len(spec.sizes)
     roles = ('',)*(rank - 2) + _ROLES[spec.layout] if spec.layout in _ROLES and rank >= 2 else ('',)*(rank - 1) + ('grad',)*(rank > 0) if spec.layout == 'grad' else ('',)*rank
@@ -48,6 +54,9 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r, p in zip(spec.sizes, roles, parts)]
     return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
 
+
+# %%
+#| export
 def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
     if cls is None: return tuple(values)
     if hasattr(cls, '_fields'): return cls(*values)
@@ -108,11 +117,17 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')): refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
 
+
+# %%
+#| export
 def _flatten(sizes: tuple[Dim, ...], x: Array) -> str:
     product = Dim(1)
     for a in x.axes[len(sizes) - 1:]: product = product*a.size
     return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) and product == sizes[-1] else ''
 
+
+# %%
+#| export
 def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim]) -> None:
     roles = tuple(a.role for a in x.axes[-2:])
     if spec.layout in _ROLES and {*roles} <= {'in', 'out'} and roles != _ROLES[spec.layout]:
@@ -142,6 +157,9 @@ class Report:
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
         return f'{self.name} -> {self.result}: {self.paths} path{"s"*(self.paths != 1)}, {how or "nothing to decide"}, {1000*self.seconds:.1f} ms'
 
+
+# %%
+#| export
 @dataclass
 class Path:
     "What happened on one path."
@@ -149,6 +167,9 @@ class Path:
     raised: bool     # it ended in an exception that the function raises itself
     result: str = ''
 
+
+# %%
+#| export
 MAX_PATHS = 400
 
 
@@ -165,6 +186,9 @@ def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = fr
         if len(paths) > MAX_PATHS: raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers', hint='split the function into smaller typed ones')
     return paths
 
+
+# %%
+#| export
 def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     try: result = run(trace)
     except ShapeError as e: raise trace.refused or e
@@ -189,6 +213,9 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     hint = 'as many names as the array has axes' if 'values to unpack' in text else 'tracing does not end' if isinstance(e, RecursionError) else ''
     return ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
 
+
+# %%
+#| export
 def _shown(value: Any) -> str:
     if type(value) is Array: return str(value)
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
@@ -211,6 +238,9 @@ def start_facts(where: tuple[str, ...]) -> Facts:
             facts = assume(facts, c)
     return facts
 
+
+# %%
+#| export
 def split_conditions(where: tuple[str, ...], signature: Signature) -> tuple[tuple[str, ...], dict[str, Dim]]:
     "Conditions on sizes, and those of the form `ids < V` on the numbers in an array of whole numbers."
     kinds = {n: s for n, s in signature.params if isinstance(s, ArraySpec) and s.dtype == 'int'}
@@ -221,6 +251,9 @@ def split_conditions(where: tuple[str, ...], signature: Signature) -> tuple[tupl
         else: sizes.append(text)
     return tuple(sizes), limits
 
+
+# %%
+#| export
 def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tuple[list, dict]:
     "Symbolic arguments for a signature."
     args, kwargs = [], {}
@@ -238,6 +271,9 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         else: args.append(value)
     return args, kwargs
 
+
+# %%
+#| export
 def is_number(p: inspect.Parameter) -> bool:
     "A parameter that holds some float: its value is not looked at."
     return p.annotation in (float, 'float') or isinstance(p.default, float)
@@ -276,6 +312,9 @@ def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
         e.place = place_at(*trace.state['returned'], 0) if 'returned' in trace.state else place_of_code(f.__code__)
         raise
 
+
+# %%
+#| export
 def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
     "The identities of the axes that nothing may reduce over."
     found = {}
@@ -286,6 +325,9 @@ def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
     visit(values)
     return found
 
+
+# %%
+#| export
 def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
     "The conditions on sizes whose failure makes the function raise; a caller must meet them."
     known = len(start_facts(where).claims)
@@ -304,8 +346,8 @@ def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L
     if len(x) % 2: raise ValueError('an odd batch')
     return np.maximum(x @ w + b, 0)
 
-print(report := check(layer, read_signature(layer)))
-report.requires
+report = check(layer, read_signature(layer))
+report, report.requires
 
 # %% [markdown]
 # ## What this does not show

@@ -33,6 +33,9 @@ from bendml.shape.typing import _typed, collecting
 DEFINING = {'Dim', 'dims', 'typed', 'L', 'Mat', 'Vec', 'Arr', 'TypeVar', 'NamedTuple', 'NewType', 'namedtuple', 'dataclass', 'jaxtyped',
             'float', 'int', 'len', 'sqrt', 'set', 'frozenset', 'dict', 'tuple', 'list'}
 
+
+# %%
+#| export
 def _defines(statement: ast.stmt) -> bool:
     "Is this a definition, rather than a step of the program?"
     match statement:
@@ -41,6 +44,9 @@ def _defines(statement: ast.stmt) -> bool:
         case ast.If(test=ast.Name('TYPE_CHECKING')): return True
     return type(statement).__name__ == 'TypeAlias'
 
+
+# %%
+#| export
 def _name(f: ast.expr) -> str: return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ''
 
 
@@ -64,6 +70,9 @@ MAX_BYTES = 4_000_000
 class SourceError(ValueError):
     "A file cannot be read, parsed or imported."
 
+
+# %%
+#| export
 def _sources(path: Path) -> list[tuple[str, str]]:
     "The pieces of Python in a file, each with its name; a notebook has one a cell."
     if not path.is_file(): raise SourceError(f'{path}: no such file')
@@ -85,6 +94,9 @@ def _module(path: Path, name: str) -> types.ModuleType:
     sys.modules[name] = module
     return module
 
+
+# %%
+#| export
 def _run(statements: list[ast.stmt], file: str, space: dict[str, Any]) -> None:
     "Execute definitions one by one; a failing one is reported with its place."
     for s in statements:
@@ -120,6 +132,9 @@ class Checked:
     refusals: tuple[ShapeError, ...]
     seconds: float
 
+
+# %%
+#| export
 def check_file(path: Path, name: str = '') -> Checked:
     "Check every typed function of a file."
     began, sources = time.perf_counter(), _sources(path)
@@ -158,6 +173,9 @@ def _find(what: str) -> tuple[Path, str]:
     if spec is None or not spec.origin or not spec.origin.endswith('.py'): raise SourceError(f'{what}: neither a file nor a module written in Python')
     return Path(spec.origin), what
 
+
+# %%
+#| export
 @click.command()
 @click.argument('what', nargs=-1, required=True, metavar='FILE_OR_MODULE...')
 @click.option('--json', 'as_json', is_flag=True, help='Print one JSON object.')
@@ -185,6 +203,9 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
         click.echo(f'{c.file}: {len(c.refusals)} of {len(c.reports) + len(c.refusals)} functions refused, {c.seconds:.2f} s')
     for text in broken: click.echo(text, err=True)
 
+
+# %%
+#| export
 def _as_json(done: list[Checked], broken: list[str]) -> dict:
     accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)} for c in done for where, r in c.reports]
     return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken,
