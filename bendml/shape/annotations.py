@@ -65,7 +65,8 @@ def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
 # %% ../../nbs/21b_annotations.ipynb #5719f6fd
 def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
-    if rank is not None and len(sizes) != rank: raise DimError(f'{"Vec" if rank == 1 else "Mat"} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}')
+    if rank is not None and len(sizes) != rank:
+        raise DimError(f'{"Vec" if rank == 1 else "Mat"} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}')
     read = [read_size(s) for s in sizes if sizes != ((),)]
     return ArraySpec(tuple(s for s, _ in read), tuple(f for _, f in read))
 
@@ -94,7 +95,8 @@ class _Wrapper:
     "`Int[Vec[n]]`: the same array, and what its numbers are or how it is stored."
     changes: dict = {}
     def __class_getitem__(cls, spec: ArraySpec) -> ArraySpec:
-        if not isinstance(spec, ArraySpec): raise DimError(f'{cls.__name__}[...] takes an annotation such as {cls.__name__}[Vec[n]], not {spec!r}')
+        if not isinstance(spec, ArraySpec):
+            raise DimError(f'{cls.__name__}[...] takes an annotation such as {cls.__name__}[Vec[n]], not {spec!r}')
         return replace(spec, **cls.changes)
 
 # %% ../../nbs/21b_annotations.ipynb #da74aae3
@@ -157,7 +159,8 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
     if written is int and name: return SizeSpec(Dim(name))
     if written in (int, float, bool): return ArraySpec((), dtype='' if written is float else written.__name__)
-    if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2: return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
+    if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2:
+        return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
     if isinstance(written, dict): return DictSpec(tuple((k, read_annotation(v, scope)) for k, v in written.items()))
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
@@ -212,7 +215,8 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signatur
     "Read a function's annotations; `extra` adds or replaces some (`return` for the result)."
     python, scope = inspect.signature(f), _scope(f)
     written = {n: p.annotation for n, p in python.parameters.items()} | {'return': python.return_annotation} | (extra or {})
-    if unknown := set(extra or {}) - {*python.parameters, 'return'}: raise DimError(f'{f.__name__} has no parameter {", ".join(sorted(unknown))}')
+    if unknown := set(extra or {}) - {*python.parameters, 'return'}:
+        raise DimError(f'{f.__name__} has no parameter {", ".join(sorted(unknown))}')
     read = {}
     for name, a in written.items():
         try: read[name] = None if a is inspect.Parameter.empty else read_annotation(a, scope, '' if name == 'return' else name)

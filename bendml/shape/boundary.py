@@ -24,7 +24,8 @@ class Weight(np.ndarray):
     def __array_finalize__(self, _): self.layout = None
     def transpose(self, *axes):
         flipped = super().transpose(*axes)
-        if self.ndim == 2 and flipped.strides == self.strides[::-1]: flipped.layout = {'in×out': 'out×in', 'out×in': 'in×out'}.get(self.layout)
+        if self.ndim == 2 and flipped.strides == self.strides[::-1]:
+            flipped.layout = {'in×out': 'out×in', 'out×in': 'in×out'}.get(self.layout)
         return flipped
     T = property(lambda self: self.transpose())
 
@@ -56,13 +57,17 @@ class Binding:
     def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
         unknown = names_of(size) - self.sizes.keys()
         if not unknown:
-            if (own := evaluate(size, self.sizes)) != value: error(f'{size} is {own}{self._from(size)}, and here it is {value}' if names_of(size) else f'a size is {value}, not {own}')
+            if (own := evaluate(size, self.sizes)) != value:
+                error(f'{size} is {own}{self._from(size)}, and here it is {value}'
+                      if names_of(size) else f'a size is {value}, not {own}')
         elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
         else: self.later.append((size, value, where, error))
 
     def _set(self, name: str, value: int, where: str, error: Callable) -> None:
         least = self.lower.get(name, 1)
-        if least is not None and value < least: error(f'{name} is {value}, and sizes are at least {least}', f'where=["{name} >= {value}"] would allow it' if value >= 0 else '')
+        if least is not None and value < least:
+            error(f'{name} is {value}, and sizes are at least {least}',
+                  f'where=["{name} >= {value}"] would allow it' if value >= 0 else '')
         self.sizes[name], self.seen[name] = value, where
 
     def _from(self, size: Dim) -> str:
@@ -94,7 +99,8 @@ class Shapes:
         self.where, self.limits = split_conditions(where, signature)
         self.lower = dict(start_facts(self.where).lower)
         self.claims = [c for text in self.where for c in parse_claim(text)]
-        self.statics = {n: known.get(n, signature.python.parameters[n].default) for n, s in signature.params if s is None and (n in known or not self._free(n))}
+        self.statics = {n: known.get(n, signature.python.parameters[n].default) for n,
+                        s in signature.params if s is None and (n in known or not self._free(n))}
         self.reports: list[tuple[dict, Report]] = []
 
     def _free(self, name: str) -> bool:
@@ -116,15 +122,20 @@ class Shapes:
         for name, spec in self.signature.params: _bind(spec, arguments[name], name, binding, self._error(name))
         binding.finish()
         for c in self.claims:
-            if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes): self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
+            if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes):
+                self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
 
         for name, limit in self.limits.items():
-            if not _below(arguments[name], n := evaluate(limit, binding.sizes)): self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}', _outside(arguments[name], n))
+            if not _below(arguments[name], n := evaluate(limit, binding.sizes)):
+                self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
+                                  _outside(arguments[name], n))
 
     def _error(self, name: str | None):
         def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
             frame = sys._getframe(1)
-            while frame and frame.f_globals.get('__name__', '').startswith('bendml.shape') or frame and frame.f_code.co_filename.startswith('<bendml'): frame = frame.f_back
+            while frame and frame.f_globals.get('__name__',
+                                                '').startswith('bendml.shape') or frame and frame.f_code.co_filename.startswith('<bendml'):
+                frame = frame.f_back
             index = list(self.signature.python.parameters).index(name) if name else None
             what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
             raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index) if frame else None)
@@ -154,13 +165,17 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
         case None: return
         case MaybeSpec(inner): return None if value is None else _bind(inner, value, name, binding, error)
         case SizeSpec(size):
-            if not isinstance(value, int | np.integer) or isinstance(value, bool): error('a size is a whole number', expected=spec, observed=repr(value))
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                error('a size is a whole number', expected=spec, observed=repr(value))
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
             stands_in = hasattr(cls, '__stands_in__')
-            if not stands_in and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items): error('not what is expected', expected=spec, observed=type(value).__name__)
-            for i, s in enumerate(items): _bind(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]', binding, error)
+            if not stands_in and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items):
+                error('not what is expected', expected=spec, observed=type(value).__name__)
+            for i, s in enumerate(items):
+                _bind(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]',
+                      binding, error)
         case DictSpec(items):
             for k, s in items:
                 if not isinstance(value, dict) or k not in value: error(f'no key {k!r}', expected=s, observed='nothing')
@@ -170,17 +185,21 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
 # %% ../../nbs/23d_boundary.ipynb #0c5a1d3a
 def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
     if not isinstance(value, np.ndarray | np.generic) and (spec.sizes or not isinstance(value, int | float | complex)):
-        error(f'{name} is a {type(value).__name__}', 'convert it with np.asarray' if isinstance(value, list | tuple) else '', spec, type(value).__name__)
+        error(f'{name} is a {type(value).__name__}', 'convert it with np.asarray' if isinstance(value, list | tuple) else '',
+              spec, type(value).__name__)
     shape = np.shape(value)
     seen = lambda: spelled(shape)
     known = lambda: spelled(substitute(s, binding.sizes) for s in spec.sizes)
     if len(shape) != len(spec.sizes): error(f'{name} has {len(shape)} axes, not {len(spec.sizes)}', '', known(), seen())
-    hint = f'{name} is stored the other way round, transpose: pass {name}.T' if len(shape) == 2 and shape[0] != shape[1] and _would_fit(spec, shape[::-1], binding) else ''
-    if spec.dtype and getattr(value, 'dtype', np.dtype(type(value))).kind not in _KINDS.get(spec.dtype, np.dtype(spec.dtype).kind if spec.dtype not in _KINDS else ''):
+    turned = len(shape) == 2 and shape[0] != shape[1] and _would_fit(spec, shape[::-1], binding)
+    hint = f'{name} is stored the other way round, transpose: pass {name}.T' if turned else ''
+    kind = getattr(value, 'dtype', np.dtype(type(value))).kind
+    if spec.dtype and kind not in (_KINDS.get(spec.dtype) or np.dtype(spec.dtype).kind):
         error(f'{name} holds {value.dtype}', 'convert it with .astype', spec, spelled(shape, str(value.dtype)))
     if spec.layout in _ROLES and getattr(value, 'layout', None) not in (None, spec.layout):
         error(f'{name} is stored {value.layout}', f'pass {name}.T', f'{known()}, {spec.layout}', f'{seen()}, {value.layout}')
-    for s, n in zip(spec.sizes, shape): binding.axis(s, n, name, lambda reason, more='': error(reason, hint or more, known(), seen()))
+    for s, n in zip(spec.sizes, shape):
+        binding.axis(s, n, name, lambda reason, more='': error(reason, hint or more, known(), seen()))
 
 # %% ../../nbs/23d_boundary.ipynb #676e5d06
 def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> bool:
@@ -199,7 +218,8 @@ def _quick(shapes: Shapes) -> Callable:
             names += own
             unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
             pending += zip(s.sizes, own)
-            if s.dtype: tests.append(f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}')
+            if s.dtype:
+                tests.append(f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
     tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]
@@ -219,7 +239,8 @@ def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> boo
         if bare and str(size) not in known:
             known[str(size)] = own
             least = shapes.lower.get(str(size), 1)
-            if least is not None and (least > 0 or not own.startswith('_')): tests.append(own if least == 1 and own.startswith('_') else f'{own} >= {least}')
+            if least is not None and (least > 0 or not own.startswith('_')):
+                tests.append(own if least == 1 and own.startswith('_') else f'{own} >= {least}')
         elif names_of(size) <= known.keys(): tests.append(f'{own} == {_code(size, known)}')
         else: return False
     for c in shapes.claims:
@@ -236,19 +257,21 @@ def _code(size: Dim, known: dict[str, str]) -> str:
 def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
     "The text of the generated function."
     params, passed, star = [], [], False
+    last = next((p for p in reversed(python.parameters.values()) if p.kind is p.POSITIONAL_ONLY), None)
     for p in python.parameters.values():
         if p.kind is p.KEYWORD_ONLY and not star: params.append('*'); star = True
         mark = {p.VAR_POSITIONAL: '*', p.VAR_KEYWORD: '**'}.get(p.kind, '')
         star |= mark == '*'
         if p.default is not p.empty: space[f'__p_{p.name}'] = p.default
         params.append(f'{mark}{p.name}' + (f'=__p_{p.name}' if p.default is not p.empty else ''))
-        if p.kind is p.POSITIONAL_ONLY and not any(q.kind is p.POSITIONAL_ONLY for q in list(python.parameters.values())[list(python.parameters).index(p.name) + 1:]): params.append('/')
+        if p is last: params.append('/')
         passed.append(f'{mark}{p.name}' if mark or p.kind is not p.KEYWORD_ONLY else f'{p.name}={p.name}')
     args = 'dict(' + ', '.join(f'{n}={n}' for n in python.parameters) + ')'
     lines = [f'def __typed({", ".join(params)}):']
     if simple:
         lines += ['    try:', f'        {", ".join(a for a, _ in unpack) or "_"} = {", ".join(b for _, b in unpack) or "()"}',
-                  f'        __ok = {" and ".join(tests) or "True"}', '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
+                  f'        __ok = {" and ".join(tests) or "True"}',
+                  '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
                   f'    if not __ok: __careful({args})']
     else: lines.append(f'    __careful({args})')
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])

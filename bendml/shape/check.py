@@ -28,7 +28,8 @@ def _defines(statement: ast.stmt) -> bool:
     "Is this a definition, rather than a step of the program?"
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef(): return True
-        case ast.Assign(value=value) | ast.AnnAssign(value=value): return value is None or all(_name(c.func) in DEFINING for c in ast.walk(value) if isinstance(c, ast.Call))
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            return value is None or all(_name(c.func) in DEFINING for c in ast.walk(value) if isinstance(c, ast.Call))
         case ast.If(test=ast.Name('TYPE_CHECKING')): return True
     return type(statement).__name__ == 'TypeAlias'
 
@@ -51,7 +52,8 @@ def _sources(path: Path) -> list[tuple[str, str]]:
     if path.suffix != '.ipynb': return [(str(path), text)]
     try: cells = [''.join(c['source']) for c in json.loads(text)['cells'] if c['cell_type'] == 'code']
     except (ValueError, KeyError, TypeError, RecursionError): raise SourceError(f'{path}: not a notebook') from None
-    return [(f'{path}#cell{i}', '\n'.join('' if line.lstrip().startswith(('%', '!')) else line for line in c.split('\n'))) for i, c in enumerate(cells, 1)]
+    return [(f'{path}#cell{i}', '\n'.join('' if line.lstrip().startswith(('%', '!')) else line for line in c.split('\n')))
+            for i, c in enumerate(cells, 1)]
 
 # %% ../../nbs/24b_check.ipynb #2a704425
 def _module(path: Path, name: str) -> types.ModuleType:
@@ -67,8 +69,9 @@ def _run(statements: list[ast.stmt], file: str, space: dict[str, Any]) -> None:
     for s in statements:
         try: exec(compile(ast.Module([s], []), file, 'exec', dont_inherit=True), space)
         except ShapeError: raise
-        except Exception as e: raise ShapeError(f'{type(e).__name__}: {e}', place=Place(file, s.lineno, s.col_offset),
-                                                hint='only definitions are executed: what the program computes is not there' if isinstance(e, NameError) else '') from None
+        except Exception as e:
+            hint = 'only definitions are executed: what the program computes is not there' if isinstance(e, NameError) else ''
+            raise ShapeError(f'{type(e).__name__}: {e}', place=Place(file, s.lineno, s.col_offset), hint=hint) from None
 
 # %% ../../nbs/24b_check.ipynb #0d25557d
 def _undecorated(space: dict[str, Any], files: set[str], seen: set) -> Iterator[types.FunctionType]:
@@ -78,7 +81,8 @@ def _undecorated(space: dict[str, Any], files: set[str], seen: set) -> Iterator[
         if not isinstance(f, types.FunctionType) or f.__code__.co_filename not in files or f.__code__ in seen: continue
         try: signature = read_signature(f)
         except (ShapeError, DimError): continue  # nobody asked for these to be checked
-        given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty or is_number(signature.python.parameters[n]) for n, s in signature.params]
+        given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty
+                 or is_number(signature.python.parameters[n]) for n, s in signature.params]
         if all(given) and any(arrays_of(s, n) for n, s in signature.params): yield f
 
 # %% ../../nbs/24b_check.ipynb #132e7ca6
@@ -98,7 +102,8 @@ def check_file(path: Path, name: str = '') -> Checked:
     trees, found = [], []
     for file, text in sources:
         try: trees.append((file, ast.parse(text)))
-        except (SyntaxError, ValueError, RecursionError) as e: raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
+        except (SyntaxError, ValueError, RecursionError) as e:
+            raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     sys.path.insert(0, str(path.parent.resolve()))
     try:
@@ -121,7 +126,8 @@ def _find(what: str) -> tuple[Path, str]:
     if what.endswith(('.py', '.ipynb')) or os.sep in what: return Path(what), ''
     try: spec = importlib.util.find_spec(what)
     except (ImportError, ValueError) as e: raise SourceError(f'{what}: {e}') from None
-    if spec is None or not spec.origin or not spec.origin.endswith('.py'): raise SourceError(f'{what}: neither a file nor a module written in Python')
+    if spec is None or not spec.origin or not spec.origin.endswith('.py'):
+        raise SourceError(f'{what}: neither a file nor a module written in Python')
     return Path(spec.origin), what
 
 # %% ../../nbs/24b_check.ipynb #40ecd794
@@ -152,6 +158,7 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
 
 # %% ../../nbs/24b_check.ipynb #b7d9456c
 def _as_json(done: list[Checked], broken: list[str]) -> dict:
-    accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)} for c in done for where, r in c.reports]
+    accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)}
+                for c in done for where, r in c.reports]
     return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken,
             'seconds': {c.file: round(c.seconds, 3) for c in done}}

@@ -69,7 +69,8 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
     verdict = same(x.size, y.size)
     if not verdict.holds: _mismatch(a, b, who, i, x, y, verdict)
     if x.parts and y.parts and x.parts != y.parts and sorted(map(str, x.parts)) == sorted(map(str, y.parts)):
-        refuse(f'axis {i} holds {"*".join(map(str, x.parts))} on the left and {"*".join(map(str, y.parts))} on the right: the same size in another order',
+        orders = ['*'.join(map(str, v.parts)) for v in (x, y)]
+        refuse(f'axis {i} holds {orders[0]} on the left and {orders[1]} on the right: the same size in another order',
                spelled(a.sizes), spelled(b.sizes), 'transpose before the reshape that merged them', operand=who[1])
     one = 'declared' if 'declared' in (x.one, y.one) else x.one or y.one
     return Axis(x.size, x.id, x.role or y.role, x.parts or y.parts, one)
@@ -87,13 +88,16 @@ def _fit(wanted: Array, seen: Array) -> str:
     if seen.lost and seen.ndim == wanted.ndim - 1:
         position, text = seen.lost
         return f'a reduction lost axis {position}: write keepdims=True in it, or {text}'
-    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted): return '{it} is the other way round: write {it.T}' if seen.ndim == 2 else 'two axes are the other way round: swapaxes(-1, -2)'
+    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted):
+        return '{it} is the other way round: write {it.T}' if seen.ndim == 2 else 'two axes are the other way round: swapaxes(-1, -2)'
     if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
         at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
         return 'write [' + ', '.join([':'] + ['None']*(wanted.ndim - 1 - at)) + '] to put its axis in that place'
-    if seen.ndim == wanted.ndim == 2 and seen.axes[1].size == wanted.axes[1].size: return 'to pair every row with every row, write [:, None] after the left side'
+    if seen.ndim == wanted.ndim == 2 and seen.axes[1].size == wanted.axes[1].size:
+        return 'to pair every row with every row, write [:, None] after the left side'
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
-    return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if len(differences) == 1 and max(map(abs, differences)) <= 2 else ''
+    near = len(differences) == 1 and max(map(abs, differences)) <= 2
+    return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if near else ''
 
 # %% ../../nbs/22b_elementwise.ipynb #6cab3155
 def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
@@ -125,7 +129,8 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
         for i, (w, o) in enumerate(zip(weight.axes, other.axes)):
             elsewhere = {v.id for k, v in enumerate(weight.axes) if k != i}
             if w.role in ('in', 'out') and (o.role in ('in', 'out') and o.role != w.role or o.id != w.id and o.id in elsewhere):
-                refuse('one of the two is stored the other way round', '×'.join(v.role for v in a.axes), '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
+                refuse('one of the two is stored the other way round', '×'.join(v.role for v in a.axes),
+                       '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #70a9d402
 def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
@@ -145,7 +150,8 @@ def _from_another_place(big: Array, small: Array, operand: int) -> None:
         if own.size != 1 and own.id in ids and big.axes[i].id != own.id and big.axes[i].size != 1:
             k = ids.index(own.id) - len(ids)
             refuse(f'its axis {i} is axis {k} of the other operand, where it is paired with axis {i}', spelled(big.sizes), spelled(small.sizes),
-                   'write keepdims=True in the reduction' if small.lost else f'write [{", ".join([":"] + ["None"]*(-k - 1))}] to put it in its place', operand=operand)
+                   'write keepdims=True in the reduction' if small.lost else
+                   f'write [{", ".join([":"] + ["None"]*(-k - 1))}] to put it in its place', operand=operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #4f26510d
 @lru_cache(4096)
@@ -164,7 +170,8 @@ def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
                   (int, False) if as_dim(o) is not None else (lift(o).dtype, not lift(o).axes) for o in operands)
     try: return _answer(f, kinds, tuple(sorted(kwargs.items())))
     except TypeError as e:
-        refuse(str(e).split(', and')[0].split(" for the input types")[0], hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
+        refuse(str(e).split(', and')[0].split(" for the input types")[0],
+               hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
 
 # %% ../../nbs/22b_elementwise.ipynb #b5631c12
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
@@ -208,7 +215,8 @@ def stored(result: Any, out: Any) -> Any:
         if not verdict.holds and y.size != 1: _does_not_fit(target, result, verdict)
     if result.ndim < target.ndim or result.sizes != target.sizes: broadcast(target, result)
     if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
-        refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}', hint='write x = x + y, or convert with .astype')
+        refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',
+               hint='write x = x + y, or convert with .astype')
     if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
     return target
 

@@ -29,7 +29,8 @@ class Claim:
 # %% ../../nbs/20b_facts.ipynb #07485c03
 _OPPOSITE = {'==': '!=', '!=': '==', '<=': '>', '>': '<=', '>=': '<', '<': '>='}
 def _negated(text: str) -> str:
-    left, op, right = next(((a, op, b) for op in ('==', '!=', '<=', '>=', '<', '>') for a, s, b in [text.partition(f' {op} ')] if s), ('', '', ''))
+    parts = ((text.partition(f' {op} '), op) for op in ('==', '!=', '<=', '>=', '<', '>'))
+    left, op, right = next(((a, op, b) for (a, found, b), op in parts if found), ('', '', ''))
     return f'{left} {_OPPOSITE[op]} {right}' if op else ''
 
 # %% ../../nbs/20b_facts.ipynb #b2d3ff37
@@ -126,7 +127,8 @@ def _lower_bound(dim: Dim) -> tuple[str, int] | None:
 # %% ../../nbs/20b_facts.ipynb #c6d0b314
 def _solve(facts: Facts, dim: Dim) -> Facts | None:
     "Solve `dim == 0` for a name that stands alone with the factor 1 or -1."
-    for m, c in sorted(dim.terms, key=lambda t: (any("'" in str(a) for a, _ in t[0]), str(t[0])), reverse=True):  # a name that nobody wrote goes first
+    for m, c in sorted(dim.terms, key=lambda t: (any("'" in str(a) for a, _ in t[0]), str(t[0])),
+                       reverse=True):  # a name that nobody wrote goes first
         if len(m) != 1 or m[0][1] != 1 or not isinstance(m[0][0], str) or abs(c) != 1: continue
         name, rest = m[0][0], Dim({k: -c*v for k, v in dim.terms if k != m})
         if name in names_of(rest): continue
@@ -256,7 +258,8 @@ def _by_z3(facts: Facts, goal: Claim, names: list[str], known: list[Claim]) -> b
     solver.set('timeout', 4000)
     var = {n: z3.Int(n) for n in names}
     def term(dim: Dim):
-        return z3.Sum([z3.IntVal(c)*z3.Product([z3.IntVal(1), *(atom(a) for a, p in m for _ in range(p))]) for m, c in dim.terms] or [z3.IntVal(0)])
+        return z3.Sum([z3.IntVal(c)*z3.Product([z3.IntVal(1), *(atom(a) for a, p in m for _ in range(p))]) for m,
+                       c in dim.terms] or [z3.IntVal(0)])
     def atom(a):
         if isinstance(a, str): return var[a]
         solver.add(term(a.den) > 0)
@@ -285,7 +288,8 @@ class Verdict:
 def _decided(facts: Facts, goal: Claim) -> Verdict:
     answer = _at_once(facts, goal)
     if answer or answer is False and facts.normal(goal.dim).const is not None: return Verdict(answer)
-    written, goal = names_of(goal.dim) - (_factors(goal.dim) if goal.kind != '>=' else frozenset()), replace(goal, dim=facts.normal(goal.dim))
+    written = names_of(goal.dim) - (_factors(goal.dim) if goal.kind != '>=' else frozenset())
+    goal = replace(goal, dim=facts.normal(goal.dim))
     names, known = _involved(facts, [goal.dim])
     if (sizes := _tried(facts, goal, names, known)) is not None: return Verdict(False, _original(facts, sizes, written), 'trying')
     if answer is False: return Verdict(False)

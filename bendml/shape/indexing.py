@@ -16,7 +16,8 @@ import numpy as np
 from .annotations import spelled
 from .sizes import Dim
 from .facts import Verdict, claim
-from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, branch, current, entries, holds, number, perform, refuse, rule, size_value
+from .symbols import (METHODS, OPS, Array, Axis, as_dim, axis, bounded, bounded_like, branch, current, entries,
+                                  holds, number, perform, refuse, rule)
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from .reductions import axis_number, not_empty, reduced
 from .products import unknown
@@ -28,13 +29,15 @@ def _in_range(index: Dim, a: Axis) -> None:
     verdict = holds(claim(index, '<', a.size))
     if verdict.holds: verdict = holds(claim(index, '>=', -a.size))
     if not verdict.holds:
-        refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}', 'does the range go too far?' if "'" in str(index) else f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
+        refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}',
+               'does the range go too far?' if "'" in str(index) else f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
 
 # %% ../../nbs/22f_indexing.ipynb #135a25ed
 def slice_axis(a: Axis, s: slice) -> Axis:
     "The axis that a slice leaves."
     step = Dim(1) if s.step is None else as_dim(s.step)
-    if step is None or step == 0 or step.const is None and not holds(claim(step, '>=', 1)).holds: refuse(f'a slice in steps of {s.step}', 'a number that is not 0', s.step, operand=1)
+    if step is None or step == 0 or step.const is None and not holds(claim(step, '>=', 1)).holds:
+        refuse(f'a slice in steps of {s.step}', 'a number that is not 0', s.step, operand=1)
     if s.start is None and s.stop is None and step.const in (1, -1): return a
     forward = step.const is None or step.const > 0
     first, last = (Dim(0), a.size) if forward else (a.size - 1, Dim(-1))
@@ -118,11 +121,14 @@ def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) 
 # %% ../../nbs/22f_indexing.ipynb #6b4ccb52
 def _index_array(a: Axis, index: Array) -> None:
     if index.dtype.kind not in 'iu':
-        refuse(f'an index array of dtype {index.dtype}', 'whole numbers or truth values', f'{index} of {index.dtype}', 'declare it: Int[...] or Bool[...] around its annotation', operand=1)
+        refuse(f'an index array of dtype {index.dtype}', 'whole numbers or truth values', f'{index} of {index.dtype}',
+               'declare it: Int[...] or Bool[...] around its annotation', operand=1)
     if index.below is None and entries(index) != 0 and not (verdict := holds(claim(a.size, '>=', 1))).holds:
-        refuse(f'an axis of size {a.size}, which can be 0, has nothing to take', f'{a.size} >= 1', a.size, verdict=verdict, operand=1)
+        refuse(f'an axis of size {a.size}, which can be 0, has nothing to take', f'{a.size} >= 1', a.size, verdict=verdict,
+               operand=1)
     if index.below is not None and not (verdict := holds(claim(index.below, '<=', a.size))).holds:
-        refuse(f'indices up to {index.below - 1} of an axis of size {a.size}', f'{index.below} <= {a.size}', f'{index.below} > {a.size}', f'add where=["{index.below} <= {a.size}"]', verdict, 1)
+        refuse(f'indices up to {index.below - 1} of an axis of size {a.size}', f'{index.below} <= {a.size}',
+               f'{index.below} > {a.size}', f'add where=["{index.below} <= {a.size}"]', verdict, 1)
 
 # %% ../../nbs/22f_indexing.ipynb #1002b0d1
 def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
@@ -138,9 +144,11 @@ def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
 @rule('setitem')
 def setitem(x, index, value):
     target, new = getitem(x, index), lift(value, 1)
-    if new.ndim > target.ndim and all(a.size == 1 for a in new.axes[:new.ndim - target.ndim]): new = Array(new.axes[new.ndim - target.ndim:], new.dtype)
+    if new.ndim > target.ndim and all(a.size == 1 for a in new.axes[:new.ndim - target.ndim]):
+        new = Array(new.axes[new.ndim - target.ndim:], new.dtype)
     dtype = np.result_type(new.dtype) if new.dtype != bool else target.dtype
-    stored(Array(new.axes, target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or dtype.kind in 'fiub' and target.dtype.kind in 'fiub' else dtype, new.lost), target)
+    stored(Array(new.axes, target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or dtype.kind in 'fiub'
+                 and target.dtype.kind in 'fiub' else dtype, new.lost), target)
 
 # %% ../../nbs/22f_indexing.ipynb #5fe183ec
 Array.__getitem__ = lambda self, index: perform('getitem', (self, index), {})
@@ -155,7 +163,8 @@ def item(x, *index): return number(x.dtype)
 METHODS |= {'fill': 'fill'}
 
 @rule(np.copyto)
-def copyto(dst, src, casting='same_kind', where=True): stored(elementwise(np.positive, [src]) if lift(src).dtype != bool else lift(src), dst)
+def copyto(dst, src, casting='same_kind', where=True):
+    stored(elementwise(np.positive, [src]) if lift(src).dtype != bool else lift(src), dst)
 
 @rule(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False): lift(val)
@@ -175,7 +184,9 @@ def take_along_axis(arr, indices, axis=-1):
     x, ids = lift(arr), lift(indices)
     if axis is None: x, axis = ravel(x), 0
     i = axis_number(axis, x.ndim)
-    if ids.ndim != x.ndim: refuse('as many axes in the indices as in the array', f'{x.ndim} axes', ids, 'write [..., None] after the indices', operand=1)
+    if ids.ndim != x.ndim:
+        refuse('as many axes in the indices as in the array', f'{x.ndim} axes', ids, 'write [..., None] after the indices',
+               operand=1)
     if ids.dtype.kind not in 'iu': refuse(f'indices of dtype {ids.dtype}', 'whole numbers', ids, 'declare it: Int[...]', operand=1)
     _index_array(x.axes[i], ids)
     broadcast(*(Array((*v.axes[:i], *v.axes[i + 1:])) for v in (x, ids)))
@@ -220,7 +231,8 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     k = some(n, 1 if holds(claim(n, '>=', 1)).holds else 0)
     values = Array((k,) if i is None else (*x.axes[:i], k, *x.axes[i + 1:]), x.dtype)
     inverse = bounded(Array(x.axes if i is None else (x.axes[i],), np.int64), k.size)
-    more = [v for wanted, v in ((return_index, bounded(Array((k,), np.int64), n)), (return_inverse, inverse), (return_counts, Array((k,), np.int64))) if wanted]
+    more = [v for wanted,
+            v in ((return_index, bounded(Array((k,), np.int64), n)), (return_inverse, inverse), (return_counts, Array((k,), np.int64))) if wanted]
     return (values, *more) if more else values
 
 # %% ../../nbs/22f_indexing.ipynb #2a7c52f7
@@ -228,7 +240,8 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 def compress(condition, a, axis=None, out=None):
     x = lift(a) if axis is not None else ravel(lift(a))
     i, c = 0 if axis is None else axis_number(axis, x.ndim), lift(condition)
-    if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds: refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
+    if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds:
+        refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
     return stored(Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype), out)
 
 # %% ../../nbs/22f_indexing.ipynb #c6b10fad
@@ -303,7 +316,8 @@ def interp(x, xp, fp, *_, **__):
     for i, v in enumerate((xp, fp), 1):
         if lift(v).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(v), operand=i)
     not_empty([lift(xp).axes[0].size], lift(xp))
-    if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds: refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
+    if not (verdict := same(lift(xp).axes[0].size, lift(fp).axes[0].size)).holds:
+        refuse('as many values as places', lift(xp), lift(fp), verdict=verdict, operand=2)
     return Array(lift(x).axes, np.float64)
 
 # %% ../../nbs/22f_indexing.ipynb #5634bfcd
@@ -322,11 +336,13 @@ def convolve(a, v, mode='full'):
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     a = lift(x)
     windows = [as_dim(w) for w in (window_shape if isinstance(window_shape, tuple | list) else (window_shape,))]
-    where = range(a.ndim) if axis is None else [axis_number(i, a.ndim) for i in (axis if isinstance(axis, tuple | list) else (axis,))]
+    where = range(a.ndim) if axis is None else [axis_number(i, a.ndim)
+                                                for i in (axis if isinstance(axis, tuple | list) else (axis,))]
     if len(windows) != len(where): refuse('a window for each axis', f'{len(where)} sizes', f'{len(windows)} sizes', operand=1)
     axes = list(a.axes)
     for w, i in zip(windows, where):
-        if not (verdict := holds(claim(w, '<=', axes[i].size))).holds: refuse('the window is larger than the axis', f'{w} <= {axes[i].size}', w, verdict=verdict, operand=1)
+        if not (verdict := holds(claim(w, '<=', axes[i].size))).holds:
+            refuse('the window is larger than the axis', f'{w} <= {axes[i].size}', w, verdict=verdict, operand=1)
         axes[i] = axis_(axes[i].size - w + 1)
     return Array((*axes, *map(axis_, windows)), a.dtype)
 
@@ -341,7 +357,8 @@ def vander(x, N=None, increasing=False):
 def gradient(f, *varargs, axis=None, edge_order=1):
     x = lift(f)
     for i in (range(x.ndim) if axis is None else [axis_number(axis, x.ndim)]):
-        if not (verdict := holds(claim(x.axes[i].size, '>=', edge_order + 1))).holds: refuse('too few entries for a difference', f'at least {edge_order + 1}', x.axes[i].size, verdict=verdict)
+        if not (verdict := holds(claim(x.axes[i].size, '>=', edge_order + 1))).holds:
+            refuse('too few entries for a difference', f'at least {edge_order + 1}', x.axes[i].size, verdict=verdict)
     one = Array(x.axes, dtypes(np.true_divide, [x, 1.0])[0])
     return one if axis is not None or x.ndim == 1 else tuple(one for _ in x.axes)
 
@@ -360,4 +377,6 @@ def polyval(p, x): return elementwise(np.multiply, [Array(lift(x).axes, lift(x).
 @rule(np.select)
 def select(condlist, choicelist, default=0):
     if len(condlist) != len(choicelist): refuse('a choice for each condition', len(condlist), len(choicelist))
-    return elementwise(np.add, [elementwise(np.multiply, [c, v]) for c, v in zip(condlist, choicelist)][:2]) if len(condlist) > 1 else elementwise(np.multiply, [condlist[0], choicelist[0]])
+    result = default
+    for condition, choice in zip(condlist, choicelist): result = OPS[np.where].shape(condition, choice, result)
+    return result

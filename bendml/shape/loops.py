@@ -23,7 +23,8 @@ from .products import unknown
 class Turns:
     "Something to iterate over whose length is not known: `item(k)` is its element number k."
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
-    def __iter__(self): refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
+    def __iter__(self):
+        refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
     def __len__(self): refuse('the length of this is not known here')
 
 # %% ../../nbs/23_loops.ipynb #e91d2ccd
@@ -64,19 +65,22 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     for t in turns[1:]:
         from bendml.shape.elementwise import same
         if not (verdict := same(t.count, turns[0].count)).holds:
-            refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost', verdict)
+            refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
+                   verdict)
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
 # %% ../../nbs/23_loops.ipynb #a5710abc
 def _alike(values: Any) -> Any:
     values = list(values)
-    if any(fingerprint(v) != fingerprint(values[0]) for v in values): refuse('a list of different things, in a loop with an unknown number of turns')
+    if any(fingerprint(v) != fingerprint(values[0]) for v in values):
+        refuse('a list of different things, in a loop with an unknown number of turns')
     return values[0]
 
 # %% ../../nbs/23_loops.ipynb #2f0aee4d
 def enumerated(values: Any, start: int = 0) -> Any:
     turns = as_turns(values)
-    return enumerate(values, start) if turns is None else Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    if turns is None: return enumerate(values, start)
+    return Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
 
 # %% ../../nbs/23_loops.ipynb #3873721b
 def backwards(values: Any) -> Any:
@@ -100,11 +104,14 @@ class Growing(list):
     def any_element(self) -> Any:
         "An element that stands for all: they must be alike."
         found = list(list.__iter__(self._readable()))
-        if any(fingerprint(v) != fingerprint(found[0]) for v in found): refuse('the elements of this list differ', hint='make two lists')
+        if any(fingerprint(v) != fingerprint(found[0]) for v in found):
+            refuse('the elements of this list differ', hint='make two lists')
         return found[0]
 
     def _readable(self) -> 'Growing':
-        if self.dirty: refuse('a list is read while a loop fills it, or after a loop that may end early', hint='use it after the loop; keep the last element in a variable')
+        if self.dirty:
+            refuse('a list is read while a loop fills it, or after a loop that may end early',
+                   hint='use it after the loop; keep the last element in a variable')
         return self
 
     def append(self, value):
@@ -125,15 +132,20 @@ def _only_plain(name: str):
     own = getattr(list, name)
     changes = name in ('insert', 'pop', 'remove', 'clear', 'reverse', 'sort', '__setitem__', '__delitem__', '__imul__')
     def method(self, *args, **kwargs):
-        if not self.plain(): self._readable(); refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
-        if changes and current().state.get('depth', 0) > self.depth: refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
+        if not self.plain():
+            self._readable()
+            refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+        if changes and current().state.get('depth', 0) > self.depth:
+            refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
         result = own(self, *args, **kwargs)
         if changes: self.counts = [Dim(1)]*list.__len__(self)
-        return Growing(result) if name in ('__add__', '__mul__', '__rmul__', 'copy') or name == '__getitem__' and isinstance(result, list) else result
+        return Growing(result) if name in ('__add__', '__mul__', '__rmul__',
+                                           'copy') or name == '__getitem__' and isinstance(result, list) else result
     return method
 
 # %% ../../nbs/23_loops.ipynb #c0659f6b
-for _name in '__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop remove clear reverse sort __setitem__ __delitem__ __imul__'.split():
+for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop
+                remove clear reverse sort __setitem__ __delitem__ __imul__'''.split():
     setattr(Growing, _name, _only_plain(_name))
 
 # %% ../../nbs/23_loops.ipynb #d33efd2e
@@ -153,12 +165,15 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if isinstance(value, list | tuple): return type(value).__name__, tuple(map(inside, value))
     if isinstance(value, set | frozenset): return 'set', repr(sorted(map(repr, value)))
     if isinstance(value, types.FunctionType): return 'function', value.__qualname__, tuple(map(inside, _reached(value)))
-    if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType): return 'same', getattr(value, '__qualname__', id(value))
+    if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
+        return 'same', getattr(value, '__qualname__', id(value))
     if isinstance(value, Turns): return 'turns', value.count
-    return type(value).__name__, id(value) if not hasattr(value, '__dict__') else tuple((k, inside(v)) for k, v in vars(value).items())
+    if not hasattr(value, '__dict__'): return type(value).__name__, id(value)
+    return type(value).__name__, tuple((k, inside(v)) for k, v in vars(value).items())
 
 # %% ../../nbs/23_loops.ipynb #179075d1
-def _checksum(a: np.ndarray) -> int: return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
+def _checksum(a: np.ndarray) -> int:
+    return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
 
 # %% ../../nbs/23_loops.ipynb #59af1a2a
 def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
@@ -180,7 +195,8 @@ def _reached(f: types.FunctionType) -> Iterator[Any]:
     for cell in f.__closure__ or ():
         try: yield cell.cell_contents
         except ValueError: pass
-    yield from (f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__ and not isinstance(f.__globals__[n], types.ModuleType | type))
+    yield from (f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__
+                and not isinstance(f.__globals__[n], types.ModuleType | type))
 
 # %% ../../nbs/23_loops.ipynb #b663e23c
 def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
@@ -189,8 +205,10 @@ def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
         before = _shifted(first.get(name), step)
         if before == _shifted(mark, {}): continue
         what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
-        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0]) for m in (before, mark)]
-        hint = 'append to a list, and np.stack it after the loop' if what == 'its shape' else 'the loop runs an unknown number of times, so a counter or flag has no known value'
+        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0])
+                 for m in (before, mark)]
+        hint = 'the loop runs an unknown number of times, so a counter or flag has no known value'
+        if what == 'its shape': hint = 'append to a list, and np.stack it after the loop'
         refuse(f'{name} changes {what} in each turn of the loop', shown[0], shown[1], hint)
 
 # %% ../../nbs/23_loops.ipynb #2ab1042e
@@ -201,7 +219,8 @@ def tick() -> None:
     "Refuse a trace that takes too long."
     state = current().state
     if time.monotonic() > state.setdefault('until', time.monotonic() + MAX_SECONDS):
-        refuse(f'the check takes longer than {MAX_SECONDS:.0f} s', hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
+        refuse(f'the check takes longer than {MAX_SECONDS:.0f} s',
+               hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
 
 # %% ../../nbs/23_loops.ipynb #1a87c1bd
 def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
@@ -260,8 +279,10 @@ class _Filling:
             if ends[-1] == start: continue
             runs = [list(zip(list(list.__iter__(g))[a:b], g.counts[a:b])) for a, b in zip((start, *ends), ends)]
             seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
-            if len(runs) == 2 and _shifted(tuple(seen[0]), step) != _shifted(tuple(seen[1]), {}): refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
-            if k in str(seen[0]) and k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}: refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
+            if len(runs) == 2 and _shifted(tuple(seen[0]), step) != _shifted(tuple(seen[1]), {}):
+                refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
+            if k in str(seen[0]) and k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}:
+                refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
             del_from = start
             list.__delitem__(g, slice(del_from, None))
             del g.counts[del_from:]
@@ -291,7 +312,8 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         yield
         first = _state(frame, dead)
         lists.turn()
-        if any(m[-1] != m[0] for m in lists.marks): refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
+        if any(m[-1] != m[0] for m in lists.marks):
+            refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
         if not condition(): return
         yield
         _invariant(first, _state(frame, dead), {})
@@ -300,7 +322,8 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
 def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
-    if kind != 'list' or parts != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
+    if kind != 'list' or parts != 1:
+        refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
     if not branch(claim(turns.count, '>=', 1)): return
     trace, base, k = current(), current().facts, unknown('t', None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))

@@ -67,8 +67,10 @@ def place_at(
     line, end_line, column, end_column = list(code.co_positions())[at//2]
     if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
-    node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and not isinstance(n, ast.Expr) and _span(n) == (line, end_line, column, end_column)), None) if tree else None
-    if node is not None and (index is not None or isinstance(node, ast.For)): line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
+    node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and not isinstance(n, ast.Expr)
+                 and _span(n) == (line, end_line, column, end_column)), None) if tree else None
+    if node is not None and (index is not None or isinstance(node, ast.For)):
+        line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 
 # %% ../../nbs/21_messages.ipynb #b975543c
@@ -111,7 +113,8 @@ def _lines(e: ShapeError) -> list[str]:
     "The message, line by line; sizes that nobody named (`i'2`) lose their number where no two are alike."
     lines = _numbered(e)
     fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
-    return [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines] if len(fresh) == len(set(re.findall(r"\w+'\d+", ' '.join(lines)))) else lines
+    alike = len(fresh) < len(set(re.findall(r"\w+'\d+", ' '.join(lines))))
+    return lines if alike else [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines]
 
 # %% ../../nbs/21_messages.ipynb #8b5e0ebe
 def _numbered(e: ShapeError) -> list[str]:
@@ -170,4 +173,5 @@ def _page(e: ShapeError) -> str:
     text = [html.escape(line) for line in _lines(e)]
     style = {'- expected': 'color:#2a7', '- observed': 'color:#c33', 'hint': 'font-style:italic'}
     shown = [next((f'<span style="{s}">{t}</span>' for k, s in style.items() if t.startswith(k)), t) for t in text]
-    return '<pre class="shape-error">' + '\n'.join(f'<b style="color:#c33">{t}</b>' if set(t) <= set(' |^') else t for t in shown) + '</pre>'
+    return '<pre class="shape-error">' + '\n'.join(f'<b style="color:#c33">{t}</b>' if set(t) <= set(' |^') else t
+                                                   for t in shown) + '</pre>'

@@ -26,20 +26,24 @@ def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
     "Refuse two axes that may not be summed over together, for their roles or their order."
     for own, other, weight, who in ((b, a, right, 1), (a, b, left, 0)):
         if own.role == 'in' and other.role == 'grad':
-            refuse('a gradient meets the in axis of a weight; on the way back it meets the out axis', 'the axis out', 'the axis in', 'transpose the weight', operand=who)
+            refuse('a gradient meets the in axis of a weight; on the way back it meets the out axis', 'the axis out',
+                   'the axis in', 'transpose the weight', operand=who)
         if own.role == 'out' and other.role == '' and other.id != own.id:  # what came out of it may go back the same way
             refuse('an activation meets the out axis of a weight', 'the axis in', 'the axis out',
                    'the weight is stored the other way round: transpose it, or write Grad[...] around the annotation of a gradient', operand=who)
     if a.parts and b.parts and a.parts != b.parts and sorted(map(str, a.parts)) == sorted(map(str, b.parts)):
         order = ['*'.join(map(str, p)) for p in (b.parts, a.parts)]
-        refuse('an axis was merged in another order than the weight expects', order[0], order[1], 'transpose before the reshape that merged it', operand=0)
+        refuse('an axis was merged in another order than the weight expects', order[0], order[1],
+               'transpose before the reshape that merged it', operand=0)
 
 # %% ../../nbs/22d_products.ipynb #7f0ab264
 def _roles(a: Axis, b: Axis, left: Axis | None, right: Axis | None) -> tuple[Axis | None, Axis | None]:
     "The two axes that remain, with the roles that they now have."
     def remains(own, other, met, met_by):
         if own is None: return None
-        if met.role in ('in', 'out') or met_by.role in ('in', 'out'): return replace(own, role='grad' if 'grad' in (met.role, met_by.role) or met.id == met_by.id else '' if own.role in ('in', 'out') else own.role)
+        if met.role in ('in', 'out') or met_by.role in ('in', 'out'):
+            return replace(own,
+                           role='grad' if 'grad' in (met.role, met_by.role) or met.id == met_by.id else '' if own.role in ('in', 'out') else own.role)
         if 'grad' in (met.role, met_by.role): return replace(own, role=own.role or 'grad')
         if other is not None and own.role == 'grad': return replace(own, role='out')
         if other is not None and other.role == 'grad' and own.role == '': return replace(own, role='in')
@@ -61,7 +65,8 @@ def matmul(a, b, out=None, **_):
     verdict = same(row.size, column.size)
     if not verdict.holds:
         wanted = (*y.sizes[:-2], row.size, y.sizes[-1]) if y.ndim > 1 else (row.size,)
-        refuse(f'the left side has {row.size} columns, the right side {column.size} rows', spelled(wanted), spelled(y.sizes), _transposed(x, y), verdict, 1)
+        refuse(f'the left side has {row.size} columns, the right side {column.size} rows', spelled(wanted), spelled(y.sizes),
+               _transposed(x, y), verdict, 1)
     meet(row, column, x, y)
     batch = broadcast(Array(x.axes[:-2]), Array(y.axes[:-2])) if x.ndim > 2 or y.ndim > 2 else ()
     left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
@@ -75,13 +80,15 @@ def _transposed(x: Array, y: Array) -> str:
     equal = lambda a, b: a.size == b.size
     if y.ndim == 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: write {it.T}'
     if y.ndim > 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: swapaxes(-1, -2)'
-    if x.ndim > 1 and equal(x.axes[-2], y.axes[-2 if y.ndim > 1 else -1]): return 'the left side is the other way round: transpose it, or drop the .T that is there'
+    if x.ndim > 1 and equal(x.axes[-2], y.axes[-2 if y.ndim > 1 else -1]):
+        return 'the left side is the other way round: transpose it, or drop the .T that is there'
     if y.ndim > 1 and x.ndim > 1 and equal(y.axes[-1], x.axes[-2]): return 'the two sides are swapped'
     product = Dim(1)
     for a in x.axes[1:]: product = product*a.size
     rows = y.axes[-2 if y.ndim > 1 else -1].size
     if product == rows: return f'flatten the left side first: .reshape({x.axes[0].size}, {rows})'
-    if (d := (rows - x.axes[-1].size).const) is not None and abs(d) <= 2 and x.axes[-1].size.const is None: return f'the sizes differ by {abs(d)}: is a slice one too long or too short?'
+    if (d := (rows - x.axes[-1].size).const) is not None and abs(d) <= 2 and x.axes[-1].size.const is None:
+        return f'the sizes differ by {abs(d)}: is a slice one too long or too short?'
     return ''
 
 # %% ../../nbs/22d_products.ipynb #bd44c1a2
@@ -97,7 +104,8 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
     "Sum over pairs of axes; what remains stands in order, the left's first."
     for i, j in zip(left, right):
         if not (verdict := same(x.axes[i].size, y.axes[j].size)).holds:
-            refuse(f'axis {i} of the left has size {x.axes[i].size}, axis {j} of the right {y.axes[j].size}', x.axes[i].size, y.axes[j].size, verdict=verdict, operand=1)
+            refuse(f'axis {i} of the left has size {x.axes[i].size}, axis {j} of the right {y.axes[j].size}', x.axes[i].size,
+                   y.axes[j].size, verdict=verdict, operand=1)
         meet(x.axes[i], y.axes[j], x, y)
     axes = tuple(a for i, a in enumerate(x.axes) if i not in left)
     for j, b in enumerate(y.axes):
@@ -130,7 +138,8 @@ def vdot(a, b):
 def outer(a, b, out=None):
     flat = [OPS[np.ravel].shape(lift(v)) for v in (a, b)]
     left, right = flat[0].axes[0], flat[1].axes[0]
-    if 'grad' in (left.role, right.role): left, right = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (left, right))
+    if 'grad' in (left.role, right.role):
+        left, right = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (left, right))
     return stored(Array((left, apart((left,), right)), dtypes(np.multiply, flat)[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #b7c70fa6
@@ -162,7 +171,8 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     if len(terms) != len(arrays): refuse(f'{subscripts!r} is for {len(terms)} arrays', len(terms), len(arrays), operand=0)
     ranks = [x.ndim - len(t.replace('...', '')) for t, x in zip(terms, arrays)]
     for t, x, extra in zip(terms, arrays, ranks):
-        if extra < 0 or (extra and '...' not in t): refuse(f'{t!r} is for {len(t.replace("...", ""))} axes', f'{len(t.replace("...", ""))} axes', x)
+        if extra < 0 or (extra and '...' not in t):
+            refuse(f'{t!r} is for {len(t.replace("...", ""))} axes', f'{len(t.replace("...", ""))} axes', x)
     dots = 'ΑΒΓΔΕΖΗΘ'[:max(ranks, default=0)]  # letters for the axes that ... stands for
     terms = [t.replace('...', dots[len(dots) - extra:]) for t, extra in zip(terms, ranks)]
     if not arrow: output = dots + ''.join(sorted(c for c in set(''.join(terms)) - set(dots) if ''.join(terms).count(c) == 1))
@@ -182,7 +192,8 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             b, y = found.get(c, (a, x))
             if b.size == 1 and y is not x: b = a  # a size 1 stretches, as everywhere
             verdict = same(a.size, b.size)
-            if not verdict.holds and a.size != 1: refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
+            if not verdict.holds and a.size != 1:
+                refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
             if y is not x: meet(b, a, y, x)
             found[c] = (b, y)
     return {c: a for c, (a, _) in found.items()}
@@ -250,7 +261,8 @@ def pinv(a, *_, **__):
 
 # %% ../../nbs/22d_products.ipynb #8b6cbe14
 @rule(np.linalg.norm)
-def norm(x, ord=None, axis=None, keepdims=False): return OPS[np.sum].shape(elementwise(np.absolute, [lift(x)*1.0]), axis, keepdims=keepdims)
+def norm(x, ord=None, axis=None, keepdims=False):
+    return OPS[np.sum].shape(elementwise(np.absolute, [lift(x)*1.0]), axis, keepdims=keepdims)
 
 @rule(np.linalg.matrix_rank)
 def matrix_rank(a, *_, **__): return Array(lift(a).axes[:-2], int)
@@ -259,7 +271,8 @@ def matrix_rank(a, *_, **__): return Array(lift(a).axes[:-2], int)
 @rule(np.linalg.lstsq)
 def lstsq(a, b, rcond=None):
     x, y = lift(a), lift(b)
-    if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds: refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
+    if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds:
+        refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
     return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
 
 # %% ../../nbs/22d_products.ipynb #7309a31d
@@ -325,7 +338,8 @@ def cov(m, y=None, rowvar=True, *_, **__):
     if x.ndim < 2: return number()
     n = x.axes[0 if rowvar else 1]
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
-        refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x, 'np.atleast_2d of the result, with where=', verdict, 0)
+        refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
+               'np.atleast_2d of the result, with where=', verdict, 0)
     return Array((n, apart((n,), n)))
 
 # %% ../../nbs/22d_products.ipynb #2db91c27

@@ -235,7 +235,8 @@ def parse_dim(text: str) -> Dim:
     "Read a size such as `4*D` or `(T+1)//2`; `DimError` for anything else."
     if len(text) > MAX_TEXT: raise DimError(f'a size of {len(text)} characters; at most {MAX_TEXT} are read')
     try: return read_tree(ast.parse(text.strip(), mode='eval').body)
-    except (SyntaxError, ZeroDivisionError, TypeError, RecursionError) as e: raise DimError(f'{text!r} is not a size: {e}') from None
+    except (SyntaxError, ZeroDivisionError, TypeError, RecursionError) as e:
+        raise DimError(f'{text!r} is not a size: {e}') from None
 
 # %% ../../nbs/20_sizes.ipynb #9d40b028
 def read_tree(tree: ast.expr) -> Dim:

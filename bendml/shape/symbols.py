@@ -40,7 +40,8 @@ MAX_CHOICES = 60
 # %% ../../nbs/22_symbols.ipynb #0fae8955
 def current() -> Trace:
     "The trace that runs in this thread."
-    if not (trace := getattr(_running, 'trace', None)): raise ShapeError('a symbolic array was used outside of the function that it was made for')
+    if not (trace := getattr(_running, 'trace', None)):
+        raise ShapeError('a symbolic array was used outside of the function that it was made for')
     return trace
 
 # %% ../../nbs/22_symbols.ipynb #5dcac750
@@ -131,7 +132,8 @@ def _division(op: Callable[[Dim, Dim], Dim], flip: bool = False):
         dim = as_dim(other)
         if dim is None: return number(float) if isinstance(other, float | np.floating) else NotImplemented
         num, den = (dim, self.dim) if flip else (self.dim, dim)
-        if not (verdict := holds(claim(den, '>=', 1))).holds: refuse(f'division by {den}, which need not be at least 1', verdict=verdict)
+        if not (verdict := holds(claim(den, '>=', 1))).holds:
+            refuse(f'division by {den}, which need not be at least 1', verdict=verdict)
         return size_value(op(num, den))
     return method
 
@@ -172,7 +174,8 @@ class Size:
     def _no_value(self, *_): refuse(f'the value of the size {self} is needed here, and it is not known until the program runs',
                                     hint='this code is not traced: give its result a declared shape (`typed`), or pass a known number')
     __index__ = __int__ = _no_value
-    def __float__(self): refuse(f'the value of the size {self} is needed here', hint='math and NumPy functions accept it; this code does not')
+    def __float__(self):
+        refuse(f'the value of the size {self} is needed here', hint='math and NumPy functions accept it; this code does not')
     def bit_length(self): self._no_value()
     real = property(lambda self: self)
 
@@ -206,7 +209,8 @@ class Array:
 
     __class__ = property(lambda self: np.ndarray)
     __hash__ = None
-    def __setattr__(self, name, value): refuse(f'an array\'s `{name}` is assigned', hint='write x = x.reshape(...) or x.astype(...)')
+    def __setattr__(self, name, value):
+        refuse(f'an array\'s `{name}` is assigned', hint='write x = x.reshape(...) or x.astype(...)')
     sizes = property(lambda self: tuple(a.size for a in self.axes))
     shape = property(lambda self: tuple(size_value(a.size) for a in self.axes))
     ndim = property(lambda self: len(self.axes))
@@ -299,7 +303,8 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
 # %% ../../nbs/22_symbols.ipynb #44a8431d
 def no_rule(f: Callable) -> None:
     name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
-    refuse(f'{name} has no shape rule', hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
+    refuse(f'{name} has no shape rule',
+           hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
 
 # %% ../../nbs/22_symbols.ipynb #2489c85d
 def _protocols(cls: type) -> type:
@@ -311,7 +316,8 @@ def _protocols(cls: type) -> type:
                                           hint='this function is compiled, or has no shape rule: declare a function that calls it with @typed')
     def __getattr__(self, name):
         if name in METHODS: return _Method(self, METHODS[name])
-        raise AttributeError(f'an array has no {name!r}' if not hasattr(np.ndarray, name) else f'the array method {name!r} has no shape rule')
+        known = hasattr(np.ndarray, name)
+        raise AttributeError(f'the array method {name!r} has no shape rule' if known else f'an array has no {name!r}')
     for method in (__array_ufunc__, __array_function__, __array__, __getattr__): setattr(cls, method.__name__, method)
     for name, f in OPERATORS.items(): setattr(cls, name, f)
     return cls
@@ -327,9 +333,11 @@ class _Method:
 METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
 
 # %% ../../nbs/22_symbols.ipynb #54b92500
+_OPERANDS = bool | int | float | complex | np.generic | np.ndarray | list | tuple
+
 def _binary(ufunc: np.ufunc, flip: bool = False):
     def method(self, other):
-        if type(other) not in (Array, Size, Dim, np.ndarray) and not isinstance(other, bool | int | float | complex | np.generic | list | tuple):
+        if type(other) not in (Array, Size, Dim) and not isinstance(other, _OPERANDS):
             return NotImplemented
         return perform(ufunc, (other, self) if flip else (self, other), {})
     return method
@@ -350,7 +358,8 @@ def _operators() -> dict[str, Callable]:
         name = name.rstrip('_')
         found |= {f'__{name}__': _binary(ufunc), f'__r{name}__': _binary(ufunc, True), f'__i{name}__': _in_place(ufunc)}
     for name in ('equal', 'not_equal', 'less', 'less_equal', 'greater', 'greater_equal'):
-        found[{'equal': '__eq__', 'not_equal': '__ne__', 'less': '__lt__', 'less_equal': '__le__', 'greater': '__gt__', 'greater_equal': '__ge__'}[name]] = _binary(getattr(np, name))
+        found[{'equal': '__eq__', 'not_equal': '__ne__', 'less': '__lt__', 'less_equal': '__le__', 'greater': '__gt__',
+               'greater_equal': '__ge__'}[name]] = _binary(getattr(np, name))
     for name, ufunc in dict(neg=np.negative, pos=np.positive, abs=np.absolute, invert=np.invert).items():
         found[f'__{name}__'] = lambda self, ufunc=ufunc: perform(ufunc, (self,), {})
     return found
@@ -376,7 +385,8 @@ def _opaque(what: str):
     return method
 
 # %% ../../nbs/22_symbols.ipynb #59d74b7b
-for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value', tolist='the values', item='the value').items():
+for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value',
+                         tolist='the values', item='the value').items():
     setattr(Array, _name, _opaque(_what))
 Array.__bool__ = _truth
 
@@ -385,7 +395,8 @@ def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')
     if self.axes[0].size.const is None:
-        refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced', hint='write a for loop in the traced function')
+        refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced',
+               hint='write a for loop in the traced function')
     return iter([self[i] for i in range(self.axes[0].size.const)])
 
 # %% ../../nbs/22_symbols.ipynb #c1539083

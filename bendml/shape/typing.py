@@ -36,15 +36,20 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     for i, (name, spec) in enumerate(shapes.signature.params): _argument_fits(spec, bound.arguments[name], name, names, i)
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
-        if least is not None and not (verdict := holds(claim(size, '>=', least))).holds: refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, verdict=verdict)
+        if least is not None and not (verdict := holds(claim(size, '>=', least))).holds:
+            refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, verdict=verdict)
     for n, limit in shapes.limits.items():
         below = getattr(bound.arguments[n], 'below', None)
         if below is None or not holds(claim(below, '<=', names.put(limit))).holds:
-            refuse(f'needs {n} < {names.put(limit)}', f'{n} < {names.put(limit)}', f'{n} < {below}' if below is not None else 'any number', f'add where=["... < {names.put(limit)}"] for it')
+            refuse(f'needs {n} < {names.put(limit)}', f'{n} < {names.put(limit)}',
+                   f'{n} < {below}' if below is not None else 'any number', f'add where=["... < {names.put(limit)}"] for it')
     for c in [*shapes.claims, *report.requires]:
-        if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds: refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
+        if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
+            refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
     state['op'] = before or ('', False)
-    return _identified(make(shapes.signature.result, names.put), shapes.signature.result, names) if shapes.signature.result is not None else refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
+    if (spec := shapes.signature.result) is None:
+        refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
+    return _identified(make(spec, names.put), spec, names)
 
 # %% ../../nbs/23e_typed.ipynb #601ff555
 Shapes.by_signature = by_signature
@@ -62,7 +67,8 @@ class _Names:
     "What the names of a called function are in the caller's sizes."
     def __init__(self): self.sizes, self.ids = {}, {}
     def put(self, size: Dim) -> Dim: return substitute(size, self.sizes)
-    def shown(self, size: Dim) -> str: return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
+    def shown(self, size: Dim) -> str:
+        return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
 
     def learn(self, spec: Any, value: Any) -> None:
         "Read names off the arguments: first those that stand alone, then one unknown factor of a product."
@@ -97,7 +103,8 @@ def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
 def _identified(value: Any, spec: Any, names: _Names) -> Any:
     "An axis of the result that has a parameter's name is that parameter's axis."
     if type(value) is not Array or not isinstance(spec, ArraySpec): return value
-    axes = [replace(a, id=names.ids[str(s)]) if str(s) in names.ids and [str(t) for t in spec.sizes].count(str(s)) == 1 else a for a, s in zip(value.axes, spec.sizes)]
+    axes = [replace(a, id=names.ids[str(s)]) if str(s) in names.ids and [str(t) for t in spec.sizes].count(str(s)) == 1 else a
+            for a, s in zip(value.axes, spec.sizes)]
     return Array(axes, value.dtype)
 
 # %% ../../nbs/23e_typed.ipynb #1609c5aa
@@ -126,7 +133,8 @@ def collecting():
     finally: del _collecting.found
 
 # %% ../../nbs/23e_typed.ipynb #2069c026
-def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None = None, known: dict[str, Any] | None = None) -> Callable:
+def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None = None,
+           known: dict[str, Any] | None = None) -> Callable:
     if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
     first = next(iter(inspect.signature(f).parameters), None)
     try:
@@ -150,7 +158,9 @@ def _names_are_known(shapes: Shapes) -> None:
     wanted = {n: 'the result' for n in _names(shapes.signature.result, 'result')}
     wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
     for n, what in wanted.items():
-        if n not in given and not n.startswith('?'): raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int', place=place_of_code(shapes.f.__code__))
+        if n not in given and not n.startswith('?'):
+            raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int',
+                             place=place_of_code(shapes.f.__code__))
 
 # %% ../../nbs/23e_typed.ipynb #701c24df
 def _names(spec: Any, name: str) -> set[str]:
@@ -166,5 +176,6 @@ def _self_spec(f: Callable) -> TupleSpec | None:
     scope = _scope(f) | {k: v for k, v in frame.f_locals.items() if not k.startswith('__')}
     read = {n: read_annotation(a, scope, n) for n, a in frame.f_locals.get('__annotations__', {}).items()}
     read = {n: s for n, s in read.items() if s is not None}
-    like = type(frame.f_code.co_name, (), {k: v for k, v in frame.f_locals.items() if k not in ('__dict__', '__weakref__', '__slots__', *read)} | {'__stands_in__': True})
+    like = type(frame.f_code.co_name, (),
+                {k: v for k, v in frame.f_locals.items() if k not in ('__dict__', '__weakref__', '__slots__', *read)} | {'__stands_in__': True})
     return TupleSpec(tuple(read.values()), tuple(read), like)

@@ -29,7 +29,8 @@ def axis_number(number: Any, ndim: int, operand: int = 1) -> int:
     "An axis number from 0 to ndim - 1."
     dim = as_dim(number)
     if dim is None or dim.const is None: refuse(f'the axis is {number!r}', 'a known whole number', number)
-    if not -ndim <= dim.const < ndim: refuse(f'axis {dim.const} of an array with {ndim} axes', f'{-ndim} to {ndim - 1}', dim.const, operand=operand)
+    if not -ndim <= dim.const < ndim:
+        refuse(f'axis {dim.const} of an array with {ndim} axes', f'{-ndim} to {ndim - 1}', dim.const, operand=operand)
     return dim.const % ndim
 
 
@@ -68,7 +69,9 @@ def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, n
 #| export
 def _may_reduce(x: Array, i: int) -> None:
     name = current().state.get('kept', {}).get(x.axes[i].id)
-    if name: refuse(f'reduces over axis {i - x.ndim}, which is {name}: keep={name!r} says that nothing may', hint='is the axis number right?')
+    if name:
+        refuse(f'reduces over axis {i - x.ndim}, which is {name}: keep={name!r} says that nothing may',
+               hint='is the axis number right?')
 
 
 # %%
@@ -77,7 +80,9 @@ def not_empty(sizes: list[Dim], x: Array) -> None:
     "Refuse where there may be nothing to take the maximum of."
     for size in sizes:
         verdict = holds(claim(size, '>=', 1))
-        if not verdict.holds: refuse(f'{size} can be 0, and then there is nothing to choose from', f'{size} >= 1', x, 'guard it: if x.size == 0: ...', verdict, 0)
+        if not verdict.holds:
+            refuse(f'{size} can be 0, and then there is nothing to choose from', f'{size} >= 1', x,
+                   'guard it: if x.size == 0: ...', verdict, 0)
 
 
 # %%
@@ -143,7 +148,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
             i = axis_number(axis, x.ndim)
             if w.ndim != 1: refuse('weights of this shape', x, w, operand=2)
             verdict = same(w.axes[0].size, x.axes[i].size)
-            if not verdict.holds: refuse('a weight for each entry along the axis', f'Vec<{x.axes[i].size}>', w, verdict=verdict, operand=2)
+            if not verdict.holds:
+                refuse('a weight for each entry along the axis', f'Vec<{x.axes[i].size}>', w, verdict=verdict, operand=2)
         else: _same_shape(x, w)
         not_empty([x.axes[axis_number(axis, x.ndim)].size if axis is not None else entries(x)], x)
     result = reduced(x, axis, keepdims, dtypes(np.true_divide, [x, 1.0])[0])
@@ -192,7 +198,8 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     i = axis_number(axis, x.ndim)
     size = x.axes[i].size - n + (prepend is not None) + (append is not None)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
-    return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
+    return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)),
+                 dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
 
 
 # %%
@@ -235,7 +242,8 @@ def argsort(a, axis=-1, **_):
 def _kth(x: Array, kth: Any, axis: Any) -> None:
     size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
     for k in kth if isinstance(kth, list | tuple) else [kth]:
-        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds: refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
+        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds:
+            refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
 
 
 # %%

@@ -17,7 +17,7 @@ import numpy as np
 from bendml.shape.annotations import spelled
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import Verdict, claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, branch, current, entries, holds, is_symbolic, number, refuse, rule, size_value
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded_like, current, entries, holds, is_symbolic, refuse, rule
 from bendml.shape.elementwise import broadcast, dtypes, lift, same, stored
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.products import unknown
@@ -120,9 +120,12 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     product = Dim(1)
     for t in target: product = product*t
     verdict = same(product, total)
-    if not verdict.holds: refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target), verdict, 1)
+    if not verdict.holds:
+        refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target),
+               verdict, 1)
     for t in target:
-        if not (positive := holds(claim(t, '>=', 0))).holds: refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
+        if not (positive := holds(claim(t, '>=', 0))).holds:
+            refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
     return bounded_like(x, Array(_regrouped(x, target), x.dtype))
 
 
@@ -133,10 +136,12 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
     rest = Dim(1)
     for t in target:
         if t != -1: rest = rest*t
-    if not (verdict := holds(claim(rest, '>=', 1))).holds: refuse(f'-1 needs the other sizes to be at least 1, and {rest} can be 0', f'{rest} >= 1', rest, verdict=verdict, operand=1)
+    if not (verdict := holds(claim(rest, '>=', 1))).holds:
+        refuse(f'-1 needs the other sizes to be at least 1, and {rest} can be 0', f'{rest} >= 1', rest, verdict=verdict, operand=1)
     rest = current().facts.normal(rest)
     if not (verdict := holds(claim(total % rest, '==', 0))).holds:
-        refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target), verdict, 1)
+        refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target),
+               verdict, 1)
     return [(entries(x)//rest if len(target) > 1 else entries(x)) if t == -1 else t for t in target]
 
 
@@ -148,7 +153,8 @@ def _divisible(x: Array, target: list[Dim]) -> str:
     for t in target:
         for m, _ in t.terms:
             for atom, _ in m:
-                if isinstance(atom, Floor): return f'{atom.num} need not be divisible by {atom.den}: declare it as a product, or add where=["{atom.num} % {atom.den} == 0"]'
+                if isinstance(atom, Floor):
+                    return f'{atom.num} need not be divisible by {atom.den}: declare it as a product, or add where=["{atom.num} % {atom.den} == 0"]'
     if x.ndim > 1 and len(target) == 1: return ''
     return ''
 
@@ -234,7 +240,8 @@ def expand_dims(a, axis):
     x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
     places = axis_numbers(new, x.ndim + len(new))
     rest = iter(x.axes)
-    return bounded_like(x, Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
+    return bounded_like(x,
+                        Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
 
 
 # %%
@@ -255,7 +262,8 @@ def squeeze(a, axis=None):
         return Array((b for b in x.axes if b.size != 1), x.dtype)
     gone = axis_numbers(axis, x.ndim)
     for i in gone:
-        if not (verdict := same(x.axes[i].size, Dim(1))).holds: refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
+        if not (verdict := same(x.axes[i].size, Dim(1))).holds:
+            refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
     return Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype)
 
 
@@ -287,7 +295,8 @@ def broadcast_to(array, shape, subok=False):
     x, sizes = lift(array), shape_of(shape)
     if x.ndim > len(sizes): refuse('more axes than the shape has', spelled(sizes), x, operand=0)
     for a, s in zip(x.axes[::-1], sizes[::-1]):
-        if a.size != 1 and not (verdict := same(a.size, s)).holds: refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
+        if a.size != 1 and not (verdict := same(a.size, s)).holds:
+            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
     return Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)
 
@@ -340,7 +349,8 @@ def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
     if x.ndim != first.ndim: refuse(f'part {k} has {x.ndim} axes, the first {first.ndim}', first, x, operand=0)
     for j, (a, b) in enumerate(zip(first.axes, x.axes)):
         if j == i or (verdict := same(a.size, b.size)).holds: continue
-        others = [c for c in range(first.ndim) if all(p.size == q.size for d, (p, q) in enumerate(zip(first.axes, x.axes)) if d != c)]
+        others = [c for c in range(first.ndim) if all(p.size == q.size for d,
+                                                      (p, q) in enumerate(zip(first.axes, x.axes)) if d != c)]
         refuse(f'part {k} differs along axis {j}', first, x, f'axis={others[0]} fits' if others else '', verdict, 0)
 
 
@@ -394,7 +404,8 @@ def hstack(tup, **kwargs):
 def column_stack(tup): return concatenate(_each(tup, lambda x: expand_dims(x, 1) if x.ndim == 1 else x), 1)
 
 @rule(np.append)
-def append(arr, values, axis=None): return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
+def append(arr, values, axis=None):
+    return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
 
 
 # %%
@@ -415,7 +426,8 @@ def array(a, dtype=None, *_, ndmin=0, **__):
 #| export
 def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]:
     for a, b in zip(starts, ends):
-        if not (verdict := holds(claim(a, '<=', b))).holds: refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
+        if not (verdict := holds(claim(a, '<=', b))).holds:
+            refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
     return [Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype) for a, b in zip(starts, ends)]
 
 
@@ -430,7 +442,8 @@ def split(ary, indices_or_sections, axis=0):
     else:
         if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
         if not (verdict := holds(claim(whole % n, '==', 0))).holds:
-            refuse(f'{whole} is split into {n} equal pieces', f'a multiple of {n}', whole, f'add where=["{whole} % {n} == 0"], or declare a size of {n}*...', verdict, 0)
+            refuse(f'{whole} is split into {n} equal pieces', f'a multiple of {n}', whole,
+                   f'add where=["{whole} % {n} == 0"], or declare a size of {n}*...', verdict, 0)
         cuts = [whole//n*k for k in range(1, n.const)]
     return _pieces(x, i, [Dim(0), *cuts], [*cuts, whole])
 
@@ -438,7 +451,8 @@ def split(ary, indices_or_sections, axis=0):
 # %%
 #| export
 def _within(whole: Dim, cut: Dim) -> Dim:
-    if not (verdict := holds(claim(cut, '<=', whole))).holds: refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1)
+    if not (verdict := holds(claim(cut, '<=', whole))).holds:
+        refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1)
     if not (verdict := holds(claim(cut, '>=', 0))).holds: refuse(f'a cut at {cut}', f'{cut} >= 0', cut, verdict=verdict, operand=1)
     return cut
 
@@ -475,7 +489,8 @@ def repeat(a, repeats, axis=None):
     x = lift(a) if axis is not None else ravel(a)
     i = 0 if axis is None else axis_number(axis, x.ndim)
     n = as_dim(repeats)
-    if n is None: return Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype) if _one_each(x.axes[i], lift(repeats)) else None
+    if n is None:
+        return Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype) if _one_each(x.axes[i], lift(repeats)) else None
     shape_of(n)
     return Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype)
 
@@ -483,7 +498,8 @@ def repeat(a, repeats, axis=None):
 # %%
 #| export
 def _one_each(a: Axis, counts: Array) -> bool:
-    if counts.ndim != 1 or not (same(counts.axes[0].size, a.size)).holds: refuse('one count for each entry', f'Vec<{a.size}>', counts, operand=1)
+    if counts.ndim != 1 or not (same(counts.axes[0].size, a.size)).holds:
+        refuse('one count for each entry', f'Vec<{a.size}>', counts, operand=1)
     return True
 
 
@@ -507,7 +523,8 @@ def pad(array, pad_width, mode='constant', **_):
     width = [tuple(w)*(3 - len(w)) if isinstance(w, list | tuple) else (w, w) for w in width]
     if len(width) == 1: width = width*x.ndim
     if len(width) != x.ndim: refuse('a width for each axis', f'{x.ndim} widths', f'{len(width)} widths', operand=1)
-    return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b, c in [shape_of((before, after))]), x.dtype)
+    return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b,
+                  c in [shape_of((before, after))]), x.dtype)
 
 
 # %%
@@ -521,7 +538,8 @@ B, T, H, D = map(Dim, 'BTHD')
 with tracing(Trace()):
     x = Array([axis(B), axis(T), axis(H*D)])
     heads = x.reshape(B, T, H, D).transpose(0, 2, 1, 3)
-    print(heads, heads.transpose(0, 2, 1, 3).reshape(B, T, -1), [str(p) for p in np.split(np.concatenate([x, x, x], -1), 3, axis=-1)])
+    print(heads, heads.transpose(0, 2, 1, 3).reshape(B, T, -1),
+          [str(p) for p in np.split(np.concatenate([x, x, x], -1), 3, axis=-1)])
     try: heads.reshape(B, T, H*D)
     except ShapeError as e: print(e)
 

@@ -30,7 +30,8 @@ def _new(functions, dtype=np.float64):
     for f in functions:
         @rule(f)
         def new(shape, dtype=dtype, *_, **__):
-            return Array((axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)), dtype if dtype is not None else np.float64)
+            return Array((axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)),
+                         dtype if dtype is not None else np.float64)
 
 
 # %%

@@ -22,11 +22,13 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.messages import ShapeError, source_tree
-from bendml.shape.symbols import OPS, Array, Size, _Method, as_dim, branch, choose, current, is_symbolic, number, one_entry, op_of, perform, refuse, rule, size_value
+from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, branch, choose, current, is_symbolic, number, one_entry, op_of,
+                                  perform, refuse, size_value)
 from bendml.shape.elementwise import lift
 from bendml.shape.products import unknown
 from bendml.shape.moves import shape_of
-from bendml.shape.loops import Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop, symbolic_range, tick, while_loop, zipped
+from bendml.shape.loops import (Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop, symbolic_range,
+                                tick, while_loop, zipped)
 from bendml.shape import indexing, making, reductions
 
 
@@ -128,7 +130,10 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Try(self, node):
         self.generic_visit(node)
-        if node.handlers: node.body.insert(0, self._at(node.body[0], ast.Expr(_hook('refuse', ast.Constant('try/except'), ast.Constant('an exception that depends on numbers is not traced: test before instead')))))
+        if node.handlers:
+            hint = 'an exception that depends on numbers is not traced: test before instead'
+            refusal = _hook('refuse', ast.Constant('try/except'), ast.Constant(hint))
+            node.body.insert(0, self._at(node.body[0], ast.Expr(refusal)))
         return node
 
     def visit_Global(self, node):
@@ -155,7 +160,8 @@ def _comprehension(kind: str):
 
 # %%
 #| export
-for _node, _kind in dict(ListComp='list', SetComp='set', DictComp='dict', GeneratorExp='generator').items(): setattr(_Rewrite, f'visit_{_node}', _comprehension(_kind))
+for _node, _kind in dict(ListComp='list', SetComp='set', DictComp='dict', GeneratorExp='generator').items():
+    setattr(_Rewrite, f'visit_{_node}', _comprehension(_kind))
 
 
 # %% [markdown]
@@ -192,7 +198,9 @@ def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     "The code of the copy."
     if (node := function_node(code)) is None or code.co_flags & 0x2a0: return None  # generators and coroutines
     node = _clone(node)
-    if isinstance(node, ast.Lambda): node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None), node)
+    if isinstance(node, ast.Lambda):
+        node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)],
+                                                 [], None), node)
     node.decorator_list, node.returns = [], None
     for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
         if a: a.annotation = None
@@ -210,7 +218,8 @@ def _clone(node: ast.AST) -> ast.AST:
     "A copy of a syntax tree with all its places."
     if isinstance(node, list): return [_clone(n) for n in node]
     if not isinstance(node, ast.AST): return node
-    return type(node)(**{f: _clone(getattr(node, f, None)) for f in node._fields}, **{a: getattr(node, a) for a in node._attributes if hasattr(node, a)})
+    return type(node)(**{f: _clone(getattr(node, f, None)) for f in node._fields},
+                      **{a: getattr(node, a) for a in node._attributes if hasattr(node, a)})
 
 
 # %%
@@ -234,7 +243,8 @@ def copy_of(f: types.FunctionType) -> types.FunctionType | None:
     if code is None: return None
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
     if not set(code.co_freevars) <= set(cells): return None
-    copy = types.FunctionType(code, {**f.__globals__, **HOOKS}, f.__name__, f.__defaults__, tuple(cells[n] for n in code.co_freevars))
+    copy = types.FunctionType(code, {**f.__globals__, **HOOKS}, f.__name__, f.__defaults__,
+                              tuple(cells[n] for n in code.co_freevars))
     copy.__kwdefaults__, copy.__qualname__ = f.__kwdefaults__, f.__qualname__
     return copy
 
@@ -262,12 +272,15 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
-    if isinstance(f, types.MethodType): return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
+    if isinstance(f, types.MethodType):
+        return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
     if isinstance(f, type): return _instance(f, args, kwargs)
-    if isinstance(f, np.vectorize): refuse('np.vectorize hides a loop', hint='declare its shapes: a function that calls it, with @typed')
+    if isinstance(f, np.vectorize):
+        refuse('np.vectorize hides a loop', hint='declare its shapes: a function that calls it, with @typed')
     method = getattr(type(f), '__call__', None)
-    if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc): return call(method, f, *args, **kwargs)
+    if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc):
+        return call(method, f, *args, **kwargs)
     return f(*args, **kwargs)
 
 
@@ -291,7 +304,9 @@ def _traced(f: types.FunctionType) -> types.FunctionType | None:
 def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
     "Make an object, tracing its `__init__`."
     init, new = cls.__init__, cls.__new__
-    if not isinstance(init, types.FunctionType) or new is not object.__new__ or type(cls).__call__ is not type.__call__ or issubclass(cls, BaseException): return cls(*args, **kwargs)
+    if not isinstance(init,
+                      types.FunctionType) or new is not object.__new__ or type(cls).__call__ is not type.__call__ or issubclass(cls, BaseException):
+        return cls(*args, **kwargs)
     made = new(cls)
     call(init, made, *args, **kwargs)
     return made
@@ -336,7 +351,8 @@ def unused_names(code: types.CodeType) -> frozenset[str]:
 def _nothing_in_vain(frame: types.FrameType) -> None:
     for name in sorted(current().state.get('unused', ())):
         if type(frame.f_locals.get(name)) is Array:
-            refuse(f'{name} is never used', f'a use of {name}', 'none', f'was another name written in its place? If it is meant, call it _{name}')
+            refuse(f'{name} is never used', f'a use of {name}', 'none',
+                   f'was another name written in its place? If it is meant, call it _{name}')
 
 
 # %% [markdown]
@@ -379,15 +395,18 @@ def _listed(values: Any = ()) -> Any:
 
 # %%
 #| export
-def _tupled(values: Any = ()) -> Any: return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
+def _tupled(values: Any = ()) -> Any:
+    return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
 
 
 # %%
 #| export
 def _total(values: Any, start: Any = 0) -> Any:
     if type(values) is Array and values.ndim:
-        return perform(np.sum, (values,), {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
-    if isinstance(values, Growing) and not values.plain(): return values.any_element() + (values.any_element() if start == 0 else start)
+        return perform(np.sum, (values,),
+                       {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
+    if isinstance(values, Growing) and not values.plain():
+        return values.any_element() + (values.any_element() if start == 0 else start)
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
 
@@ -397,8 +416,10 @@ def _total(values: Any, start: Any = 0) -> Any:
 def _extreme(f: Callable) -> Callable:
     def extreme(*args, **kwargs):
         if len(args) == 1 and type(args[0]) is Array and args[0].ndim == 1: return perform(np.max if f is max else np.min, args, {})
-        if len(args) == 1 and type(args[0]) is Array: refuse(f'{f.__name__}() of rows, which have no order', 'Vec<n>', args[0], 'write .max() or .min()')
-        if len(args) == 1 and as_turns(args[0]) is not None: return args[0].any_element() if isinstance(args[0], Growing) else unknown('i', None).size
+        if len(args) == 1 and type(args[0]) is Array:
+            refuse(f'{f.__name__}() of rows, which have no order', 'Vec<n>', args[0], 'write .max() or .min()')
+        if len(args) == 1 and as_turns(args[0]) is not None:
+            return args[0].any_element() if isinstance(args[0], Growing) else unknown('i', None).size
         if any(type(a) is Array for a in args): return perform(np.maximum if f is max else np.minimum, args[:2], {})
         return f(*args, **kwargs)
     return extreme
@@ -408,7 +429,8 @@ def _extreme(f: Callable) -> Callable:
 #| export
 def _quantified(f: Callable) -> Callable:
     def quantified(values):
-        if type(values) is Array: return perform(np.any if f is any else np.all, (values,), {'axis': None}) if values.ndim == 1 else f(values)
+        if type(values) is Array:
+            return perform(np.any if f is any else np.all, (values,), {'axis': None}) if values.ndim == 1 else f(values)
         return choose() if as_turns(values) is not None else f(values)
     return quantified
 
@@ -457,16 +479,21 @@ def _unknown_number(dtype: type):
 
 # %%
 #| export
-for _f in 'sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin acos atan atan2 pow fabs erf erfc gamma lgamma hypot copysign fmod floor ceil isqrt trunc gcd comb factorial isnan isinf isfinite isclose'.split():
-    _f = getattr(math, _f)
-    OPS[_f] = type(OPS[np.sum])(f'math.{_f.__name__}', _unknown_number(int if _f.__name__ in ('floor', 'ceil', 'isqrt', 'trunc', 'gcd', 'comb', 'factorial') else bool if _f.__name__.startswith('is') and _f.__name__ != 'isqrt' else float))
+_TO_INT = 'floor ceil isqrt trunc gcd comb factorial'.split()
+_TO_BOOL = 'isnan isinf isfinite isclose'.split()
+_TO_FLOAT = '''sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin acos atan atan2 pow fabs erf erfc gamma lgamma hypot
+               copysign fmod'''.split()
+
+for _names, _kind in ((_TO_INT, int), (_TO_BOOL, bool), (_TO_FLOAT, float)):
+    for _f in _names: OPS[getattr(math, _f)] = Op(f'math.{_f}', _unknown_number(_kind))
 
 # %% [markdown]
 # Random numbers have the shape that is asked for, and no value here.
 
 # %%
 #| export
-_SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, 'normal': 2, 'uniform': 2, 'integers': 2, 'randint': 2, 'choice': 1, 'exponential': 1, 'poisson': 1, 'binomial': 2, 'beta': 2, 'gamma': 2}
+_SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, 'normal': 2, 'uniform': 2, 'integers': 2,
+            'randint': 2, 'choice': 1, 'exponential': 1, 'poisson': 1, 'binomial': 2, 'beta': 2, 'gamma': 2}
 
 
 # %%
@@ -492,7 +519,8 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
 def _refused(what: str, hint: str) -> None: refuse(what, hint=hint)
 
 HOOKS = {'__bendml__': True, '__bendml_call__': call, '__bendml_loop__': loop, '__bendml_while__': while_loop, '__bendml_list__': Growing,
-         '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused}
+         '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_raised__': _raised,
+         '__bendml_return__': _returned, '__bendml_refuse__': _refused}
 
 # %%
 from bendml.shape.symbols import Trace, axis, tracing

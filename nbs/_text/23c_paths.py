@@ -18,7 +18,8 @@ from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
 from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
 from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from bendml.shape.symbols import Array, Axis, Size, Trace, as_dim, axis, bounded, choose, current, holds, is_symbolic, number, refuse, size_value, tracing
+from bendml.shape.symbols import (Array, Axis, Size, Trace, as_dim, axis, bounded, choose, current, number, refuse, size_value,
+                                  tracing)
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.copies import copy_of, unused_names
 
@@ -49,9 +50,12 @@ def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
 #| export
 def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     rank = len(spec.sizes)
-    roles = ('',)*(rank - 2) + _ROLES[spec.layout] if spec.layout in _ROLES and rank >= 2 else ('',)*(rank - 1) + ('grad',)*(rank > 0) if spec.layout == 'grad' else ('',)*rank
+    roles = ('',)*rank
+    if spec.layout in _ROLES and rank >= 2: roles = ('',)*(rank - 2) + _ROLES[spec.layout]
+    if spec.layout == 'grad' and rank: roles = ('',)*(rank - 1) + ('grad',)
     parts = spec.factors or ((),)*rank
-    axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r, p in zip(spec.sizes, roles, parts)]
+    axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
+            p in zip(spec.sizes, roles, parts)]
     return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
 
 
@@ -72,7 +76,8 @@ def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
     match spec:
         case ArraySpec(): return [(name, spec)]
         case MaybeSpec(inner): return arrays_of(inner, name)
-        case TupleSpec(items, names, cls): return [a for i, s in enumerate(items) for a in arrays_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
+        case TupleSpec(items, names, cls):
+            return [a for i, s in enumerate(items) for a in arrays_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
         case DictSpec(items): return [a for k, s in items for a in arrays_of(s, f'{name}[{k!r}]')]
         case list(): return [a for i, s in enumerate(spec) for a in arrays_of(s, f'{name}[{i}]')]
     return []
@@ -89,7 +94,8 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case None: return
         case MaybeSpec(inner): return None if value is None else fits(inner, value, what, put)
         case SizeSpec(size):
-            if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds: refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
+            if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds:
+                refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
         case ArraySpec(): _array_fits(spec, value, what, put)
         case TupleSpec(items, names, cls):
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
@@ -108,14 +114,18 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
 def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim]) -> None:
     sizes = tuple(current().facts.shown(put(s)) for s in spec.sizes)
     wanted = spelled(sizes, spec.dtype)
-    if value is None or isinstance(value, str | dict) or type(value).__name__ == 'Growing' and not value.plain(): refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
+    if value is None or isinstance(value, str | dict) or type(value).__name__ == 'Growing' and not value.plain():
+        refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
     x = lift(value)
-    if x.ndim != len(sizes): refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
+    if x.ndim != len(sizes):
+        refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
-        if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds: refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
+        if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
+            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
-    if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')): refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
+    if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
+        refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
 
 
 # %%
@@ -135,7 +145,8 @@ def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim])
     for a, p in zip(x.axes, spec.factors):
         p = tuple(map(put, p))
         if a.parts and p and a.parts != p and sorted(map(str, a.parts)) == sorted(map(str, p)):
-            refuse(f'{what} was merged in another order', '*'.join(map(str, p)), '*'.join(map(str, a.parts)), 'transpose before the reshape that merged it')
+            refuse(f'{what} was merged in another order', '*'.join(map(str, p)), '*'.join(map(str, a.parts)),
+                   'transpose before the reshape that merged it')
 
 
 # %% [markdown]
@@ -183,7 +194,9 @@ def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = fr
         trace = Trace(facts, plan, keep=keep)
         with tracing(trace): paths.append(_one_path(run, trace))
         plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
-        if len(paths) > MAX_PATHS: raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers', hint='split the function into smaller typed ones')
+        if len(paths) > MAX_PATHS:
+            raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
+                             hint='split the function into smaller typed ones')
     return paths
 
 
@@ -210,7 +223,8 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         tb = tb.tb_next
     text = str(e).replace(' (expected ', ', expected ')
     known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
-    hint = 'as many names as the array has axes' if 'values to unpack' in text else 'tracing does not end' if isinstance(e, RecursionError) else ''
+    hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
+    if isinstance(e, RecursionError): hint = 'tracing does not end'
     return ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
 
 
@@ -266,7 +280,8 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default
         else: raise ShapeError(f'the parameter {name} of {f.__name__} has no shape and no default', 'an annotation', 'none',
-                               f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number, or give it a default', place=place_of_code(f.__code__))
+                               f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number, or give it a default',
+                               place=place_of_code(f.__code__))
         if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
         else: args.append(value)
     return args, kwargs
@@ -285,7 +300,9 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
           limits: dict[str, Dim] | None = None) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
     began, copy = time.perf_counter(), copy_of(f)
-    if copy is None: raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator', place=place_of_code(f.__code__))
+    if copy is None:
+        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator',
+                         place=place_of_code(f.__code__))
     def run(trace: Trace) -> Any:
         args, kwargs = arguments(signature, statics or {}, f)
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
@@ -296,7 +313,9 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         return result
     paths = explore(run, start_facts(where))
     done = [p for p in paths if not p.raised]
-    if not done: raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow', place=place_of_code(f.__code__))
+    if not done:
+        raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
+                         place=place_of_code(f.__code__))
     decided = {}
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
