@@ -10,6 +10,7 @@ __all__ = []
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
+    'Arr': 'shape', 'Dim': 'shape', 'Mat': 'shape', 'ShapeError': 'shape', 'Vec': 'shape', 'typed': 'shape',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

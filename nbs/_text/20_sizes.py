@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Sizes
 # > Arithmetic on sizes that are not known yet, in one normal form: two equal expressions are the same object.
-#
+
+# %% [markdown]
 # A program for a batch of `B` rows must be right for every `B`. So its sizes are not numbers but expressions such as
 # `B*T`, `4*D` or `T + 1`, and the question "do these two fit?" becomes "are these two expressions equal?". Most of these
 # questions are answered by writing both sides in the same way: multiplied out, like terms collected, in a fixed order.

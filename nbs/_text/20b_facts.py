@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Deciding for all sizes
 # > Is it so for every size? Yes, no with the smallest sizes that fail, or not known.
-#
+
+# %% [markdown]
 # Every requirement on a program's shapes comes down to one of three questions about an expression `p` of sizes: is it 0, is
 # it never 0, is it at least 0? This page answers them for all sizes at once, under what is known: sizes are at least 1,
 # and whatever the program itself has checked.

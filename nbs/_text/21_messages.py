@@ -4,7 +4,8 @@
 # %% [markdown]
 # # What a refusal says
 # > Expected, observed, where, the smallest sizes that fail, and one hint.
-#
+
+# %% [markdown]
 # A message should end the search. It starts with what was expected and what was observed; then it shows the line with the
 # faulty argument underlined, what was known, the smallest sizes at which the program fails, and one thing to try.
 

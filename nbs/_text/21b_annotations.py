@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Annotations
 # > `Mat[B, L[784]]`: what a function says about its arrays, read into one small record.
-#
+
+# %% [markdown]
 # The notation is chosen so that a type checker reads it too (see [the stub](24_shape.ipynb)): names of sizes are type
 # variables to it, and `L[784]` is a literal. At run time more is understood: plain numbers, arithmetic, text such as
 # `"4*D"`, and [jaxtyping](https://docs.kidger.site/jaxtyping/)'s annotations, so that code which has them is checked as it

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Arrays without numbers
 # > An array that knows its axes and nothing else, and a size that is not known yet: ordinary code runs on both.
-#
+
+# %% [markdown]
 # To check a function we run it, once, on arrays that have a shape and no numbers. NumPy lets an object stand in for an
 # array: `np.exp(x)` asks `x` what to do (`__array_ufunc__`, `__array_function__`), and so do operators and methods. What
 # each operation does to shapes is written once, in a table; this page defines the objects and the table, the next pages

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Loops that run an unknown number of times
 # > Two turns stand for all of them, if the second leaves everything as the first did.
-#
+
+# %% [markdown]
 # A loop over the rows of an array has as many turns as there are rows, and that is not known. So two turns are traced: one
 # at an arbitrary index `k`, one at `k + 1`. After the first, every variable has some shape; if after the second it has the
 # same one, with `k + 1` for `k`, then it has that shape after any number of turns, by induction. What differs (a counter, an

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # A copy to trace
 # > The function's own source, compiled again with every call, loop and list passing through our hands.
-#
+
+# %% [markdown]
 # What is traced is a copy: the same source, with the same globals, in which `f(x)` is written `call(f, x)` and
 # `for x in xs` is `for x in loop(xs)`. So `from numpy import zeros` works as well as `np.zeros`, helpers that are called are
 # copied in turn, nothing global is patched, and two threads can trace at once. The function that runs afterwards is the

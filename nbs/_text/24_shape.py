@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Shapes
 # > A program whose shapes do not fit is refused before it runs, for every size, with the smallest sizes that fail.
-#
+
+# %% [markdown]
 # ## What a matrix product is
 #
 # A matrix is a table of numbers; `Mat[2, 3]` has 2 rows and 3 columns. To multiply two of them, take a row of the left one

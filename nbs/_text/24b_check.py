@@ -4,7 +4,8 @@
 # %% [markdown]
 # # On the command line
 # > `bendml check train.py`: every typed function of a file, in the form that editors and CI read.
-#
+
+# %% [markdown]
 # To check a file its functions must exist, but its program must not run. So only definitions are executed: imports,
 # functions, classes, and assignments that call nothing but what `bendml.shape` offers. Everything else (loading data,
 # training, `if __name__ == '__main__'`) is left out.

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Check your own script
 # > Take a NumPy script, add two annotations, get an answer. Ten minutes.
-#
+
+# %% [markdown]
 # ## 1. A script
 #
 # Here is one that runs. It fits a line to data by gradient descent, prints a loss, and stops. You would write your own file;

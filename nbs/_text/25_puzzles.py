@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Puzzles
 # > Twelve programs that are refused. Make each one pass.
-#
+
+# %% [markdown]
 # Each cell below defines a function that is refused, and prints why. Change as little as you can in the body until it is
 # accepted; the annotations are right and stay (in two of them a condition is missing). The last cell tries the solutions on
 # numbers: try yours there too, since shapes alone are not enough. Solutions are at the end.
