@@ -143,6 +143,7 @@ def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
 # %% ../../nbs/22f_indexing.ipynb #625cb64a
 @rule('setitem')
 def setitem(x, index, value):
+    if not x.axes: refuse('a number is assigned into', 'an array', x, operand=0)
     target, new = getitem(x, index), lift(value, 1)
     if new.ndim > target.ndim and all(a.size == 1 for a in new.axes[:new.ndim - target.ndim]):
         new = Array(new.axes[new.ndim - target.ndim:], new.dtype)

@@ -272,7 +272,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
 def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
     try: fits(spec, result, 'the result')
     except ShapeError as e:
-        e.place = place_at(*trace.state['returned'], 0) if 'returned' in trace.state else place_of_code(f.__code__)
+        e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
         raise
 
 # %% ../../nbs/23c_paths.ipynb #e2ea44f6

@@ -172,7 +172,7 @@ def named(atom: Atom) -> Dim:
 # %% ../../nbs/20_sizes.ipynb #e3295733
 def _shown(dim: Dim) -> str:
     text = ''
-    for monomial, c in dim.terms:
+    for monomial, c in sorted(dim.terms, key=lambda t: t[1] < 0 and len(dim.terms) > 1):  # h - a, rather than -a + h
         factors = [_factor(atom, power) for atom, power in monomial]
         if abs(c) != 1 or not factors: factors.insert(0, str(abs(c)))
         text += (' - ' if c < 0 else ' + ') + '*'.join(factors)

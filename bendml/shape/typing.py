@@ -159,7 +159,7 @@ def _names_are_known(shapes: Shapes) -> None:
     wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
     for n, what in wanted.items():
         if n not in given and not n.startswith('?'):
-            raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int',
+            raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int, or annotate what has this size (of self: attributes of the class, above the method)',
                              place=place_of_code(shapes.f.__code__))
 
 # %% ../../nbs/23e_typed.ipynb #701c24df

@@ -104,7 +104,7 @@ def _sizes(shape: Any) -> list[Dim]:
 def shape_of(shape: Any) -> list[Dim]:
     "A shape argument as sizes that are at least 0."
     for dim in (found := _sizes(shape)):
-        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, verdict=verdict)
+        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, f'add where=["{dim} >= 0"], or test it first', verdict)
     return found
 
 

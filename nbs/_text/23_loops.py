@@ -22,7 +22,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim
-from bendml.shape.symbols import OPS, Array, Size, as_dim, axis, branch, current, refuse, size_value
+from bendml.shape.symbols import OPS, Array, Size, as_dim, axis, branch, current, holds, refuse, size_value
 from bendml.shape.elementwise import lift
 from bendml.shape.products import unknown
 
@@ -50,16 +50,21 @@ def as_turns(values: Any) -> Turns | None:
     if isinstance(values, Growing) and not values.plain(): return Turns(values.total(), lambda k: values.any_element())
 
 
+# %% [markdown]
+# A range that is known but long (epochs of training, say) is treated in the same way; a short one is run as it is.
+
 # %%
 #| export
+UNROLLED = 24
+
 def symbolic_range(*ends: Any) -> Any:
     "`range` with bounds that may be sizes."
     start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
     a, b, c = (as_dim(int_of(v)) for v in (start, stop, step))
     if None in (a, b, c): refuse('range() of something that is not a whole number', 'a whole number', [start, stop, step])
-    if None not in (a.const, b.const, c.const): return range(a.const, b.const, c.const)
-    if c.const in (None, 0): refuse(f'range() in steps of {c}', 'a known step', c)
-    count = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
+    if None not in (a.const, b.const, c.const) and len(known := range(a.const, b.const, c.const)) <= UNROLLED: return known
+    if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
+    count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
     turns = Turns(count, lambda k: size_value(a + k*c))
     turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
     return turns
@@ -255,7 +260,10 @@ def _reached(f: types.FunctionType) -> Iterator[Any]:
 
 # %%
 #| export
-def _invariant(first: dict, second: dict, step: dict[str, Dim]) -> None:
+def _unchanged(first: dict, second: dict, step: dict[str, Dim]) -> bool:
+    return all(_shifted(first.get(name), step) == _shifted(mark, {}) for name, mark in second.items())
+
+def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
     "Refuse a variable that one more turn changes."
     for name, mark in second.items():
         before = _shifted(first.get(name), step)
@@ -305,17 +313,21 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterato
 def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
     trace, base, k = current(), current().facts, unknown(name, None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
+    step, done = {str(k): k + 1}, 1
     with _Filling() as lists:
         yield turns.item(k)
-        first, step = _state(frame, dead), {str(k): k + 1}
+        before = _state(frame, dead)
         lists.turn()
-        if more := branch(claim(turns.count, '>=', 2)):  # a loop that ends after one turn is a path of its own
-            trace.facts = assume(trace.facts, claim(k + 1, '<=', turns.count - 1))
-            yield turns.item(k + 1)
-            _invariant(first, _state(frame, dead), step)
+        while branch(claim(turns.count, '>=', done + 1)):  # a loop that ends here is a path of its own
+            trace.facts = assume(trace.facts, claim(k + done, '<=', turns.count - 1))
+            yield turns.item(k + done)
             lists.turn()
+            after, done = _state(frame, dead), done + 1
+            if _unchanged(before, after, step): break
+            if done == 3: _refuse_change(before, after, step)
+            before = after  # the second turn may change what the first has set up: then a third must not
         lists.close(turns.count, str(k), step)
-    trace.facts = _after(base, trace, k, turns.count - (2 if more else 1))
+    trace.facts = _after(base, trace, k, turns.count - done)
 
 
 # %%
@@ -353,7 +365,7 @@ class _Filling:
             if ends[-1] == start: continue
             runs = [list(zip(list(list.__iter__(g))[a:b], g.counts[a:b])) for a, b in zip((start, *ends), ends)]
             seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
-            if len(runs) == 2 and _shifted(tuple(seen[0]), step) != _shifted(tuple(seen[1]), {}):
+            if any(_shifted(tuple(p), step) != _shifted(tuple(q), {}) for p, q in zip(seen, seen[1:])):
                 refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
             if k in str(seen[0]) and k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}:
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
@@ -398,7 +410,7 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
             refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
         if not condition(): return
         yield
-        _invariant(first, _state(frame, dead), {})
+        if not _unchanged(first, after := _state(frame, dead), {}): _refuse_change(first, after, {})
 
 
 # %% [markdown]
@@ -435,7 +447,7 @@ def comprehension(make: Callable[[], list]) -> Growing:
     state['comprehended'] = outer
     if counted is None: return Growing(values)
     count, k, during = counted
-    _invariant(before, _state(frame, ()), {})
+    if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
     varies = any(k in names_of(d) for v in values for d in _dims(fingerprint(v)))

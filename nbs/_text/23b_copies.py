@@ -343,12 +343,17 @@ def unused_names(code: types.CodeType) -> frozenset[str]:
     "The names that a function sets or takes, and never reads."
     if (node := function_node(code)) is None: return frozenset()
     read = _loads(node) | {n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
-    own = _stores(node) | {a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
+    several = {t for s in ast.walk(node) if isinstance(s, ast.Assign) and _results(s.value) for t in _stores(s) if len(_stores(s)) > 1}
+    own = _stores(node) - several | {a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
     return frozenset(n for n in own - read if not n.startswith('_'))
 
 
 # %%
 #| export
+def _results(value: ast.expr) -> bool:
+    "A call that returns several things, of which one may not be needed: `u, s, vt = svd(x)`; not pieces of one: `np.split`."
+    return isinstance(value, ast.Call) and getattr(value.func, 'attr', getattr(value.func, 'id', '')) not in ('split', 'array_split', 'map')
+
 def _nothing_in_vain(frame: types.FrameType) -> None:
     for name in sorted(current().state.get('unused', ())):
         if type(frame.f_locals.get(name)) is Array:
