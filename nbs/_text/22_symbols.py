@@ -492,7 +492,7 @@ def _operators() -> dict[str, Callable]:
 # %%
 #| export
 OPERATORS = _operators()
-_protocols(Array)
+Array = _protocols(Array)
 
 
 # %% [markdown]

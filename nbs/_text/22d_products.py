@@ -462,7 +462,7 @@ from bendml.shape.messages import ShapeError
 B, H, T, D = map(Dim, 'BHTD')
 with tracing(Trace()):
     q, k = Array(map(axis, (B, H, T, D))), Array(map(axis, (B, H, T, D)))
-    print(q @ k.swapaxes(-1, -2) if 'swapaxes' in METHODS else q, np.einsum('bhqd,bhkd->bhqk', q, k))
+    print(np.einsum('bhqd,bhkd->bhqk', q, k))
     try: q @ k
     except ShapeError as e: print(e)
 

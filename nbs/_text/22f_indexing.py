@@ -33,11 +33,11 @@ from bendml.shape.moves import concatenate, members, ravel, reshape
 #| export
 def _in_range(index: Dim, a: Axis) -> None:
     "Refuse an index that may be outside of an axis."
-    verdict = holds(claim(index, '<', a.size))
-    if verdict.holds: verdict = holds(claim(index, '>=', -a.size))
-    if not verdict.holds:
-        refuse(f'index {index} of an axis of size {a.size}', f'{index} < {a.size}', f'{index} >= {a.size}',
-               'does the range go too far?' if "'" in str(index) else f'add where=["{index} < {a.size}"], or check it first', verdict, 1)
+    for op, opposite, end in (('<', '>=', a.size), ('>=', '<', -a.size)):
+        if (verdict := holds(claim(index, op, end))).holds: continue
+        hint = f'add where=["{index} {op} {end}"], or test it first' if verdict.fails_at else ''
+        refuse(f'index {index} of an axis of size {a.size}', f'{index} {op} {end}', f'{index} {opposite} {end}',
+               'does the range go too far?' if "'" in str(index) else hint, verdict, 1)
 
 
 # %%

@@ -357,10 +357,6 @@ shapes = Shapes(layer, read_signature(layer), (), (), {})
 quick = _quick(shapes)
 quick(np.ones((2, 3)), np.ones((3, 12)), np.zeros(12)).shape
 
-# %%
-try: quick(np.ones((2, 3)), np.ones((12, 3)), np.zeros(12))
-except ShapeError as e: print(e)
-
 # %% [markdown]
 # ## What this does not show
 #

@@ -228,6 +228,10 @@ def layer(x: Mat[B, D], w: Mat[D, '4*D'], b: Vec['4*D']) -> Mat[B, '4*D']:
 
 layer.__shapes__.report()
 
+# %%
+try: layer(np.ones((2, 3)), np.ones((12, 3)), np.zeros(12))
+except ShapeError as e: print(e)
+
 
 # %% [markdown]
 # A method knows of `self` what its class has annotated above it.
