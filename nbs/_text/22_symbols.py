@@ -556,4 +556,4 @@ Array.__contains__ = lambda self, value: choose()
 # ## What this does not show
 #
 # The rules themselves are on the next pages: [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
-# [products](22d_products.ipynb), [moving axes](22e_axes.ipynb) and [indexing](22f_indexing.ipynb).
+# [products](22d_products.ipynb), [moving axes](22e_moves.ipynb) and [indexing](22f_indexing.ipynb).
