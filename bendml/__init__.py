@@ -13,6 +13,7 @@ _HOME = {  # name: the module that it lives in
     'open_weights': 'checkpoint', 'read_gguf': 'checkpoint',
     'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint',
     'Tokenizer': 'tokenizer',
+    'Arr': 'shape', 'Dim': 'shape', 'Mat': 'shape', 'ShapeError': 'shape', 'Vec': 'shape', 'typed': 'shape',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
