@@ -314,4 +314,5 @@ d = { 'settings': { 'branch': 'main',
                             'bendml.nat.sub': ('nat.html#sub', 'bendml/nat.py')},
             'bendml.threads': { 'bendml.threads.get_threads': ('threads.html#get_threads', 'bendml/threads.py'),
                                 'bendml.threads.load_tbb': ('threads.html#load_tbb', 'bendml/threads.py'),
-                                'bendml.threads.set_threads': ('threads.html#set_threads', 'bendml/threads.py')}}}
+                                'bendml.threads.set_threads': ('threads.html#set_threads', 'bendml/threads.py')},
+            'bendml.widgets': {'bendml.widgets.widget': ('widgets.html#widget', 'bendml/widgets.py')}}}
