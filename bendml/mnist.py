@@ -301,12 +301,13 @@ def picture(p: Mlp, data: Mnist, losses: list, path: str | os.PathLike) -> None:
 @click.option('--out', type=click.Path(file_okay=False), default='.', show_default=True, help='Folder for mnist.png.')
 def command(epochs, steps, order, seed, batch, lr, threads, out):
     "Train a network to read handwritten digits."
+    drawing = Path(out)/'mnist.png'
     try:
         if threads: set_threads(threads)
         data, p, losses = load_mnist(), init(seed), []
+        click.echo(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
         for n, e in enumerate(train(p, data, epochs, steps, order, batch, lr, progress=True), 1):
             click.echo(f'epoch {n}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
             losses += e.losses
     except (FloatingPointError, ValueError, OSError) as error: raise click.ClickException(str(error))
-    picture(p, data, losses, Path(out)/'mnist.png')
-    click.echo(f'picture in {Path(out)/"mnist.png"}')
+    picture(p, data, losses, drawing)

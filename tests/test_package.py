@@ -35,5 +35,5 @@ def test_the_command_works_outside_the_checkout(wheel, tmp_path, mnist_dir):
     assert where.startswith(str(site))
     assert 'mnist' in run(tmp_path/'env/bin/bendml', '--help').stdout
     out = run(tmp_path/'env/bin/bendml', 'mnist', '--steps', '5')
-    assert out.returncode == 0 and out.stdout.startswith('epoch 1  loss '), out.stderr
+    assert out.returncode == 0 and 'epoch 1  loss ' in out.stdout, out.stderr
     assert (tmp_path/'mnist.png').exists()

@@ -90,3 +90,12 @@ def test_every_promised_name_is_documented():
     for name in bendml.__all__:
         value = getattr(bendml, name)
         assert value.__doc__, f'bendml.{name} has no docstring'
+
+
+@pytest.mark.parametrize('nb', [nb for nb, _ in PAIRS], ids=[nb.stem for nb, _ in PAIRS])
+def test_a_page_begins_with_title_and_subtitle(nb):
+    "And nothing else in that cell: nbdev makes a header of it and drops the rest."
+    import json
+    cells = json.loads(nb.read_text())['cells']
+    title = next(''.join(c['source']) for c in cells if c['cell_type'] == 'markdown')
+    assert re.fullmatch(r'# [^\n]+\n+> [^\n]+\n*', title), f'the first markdown cell of {nb.name} must be "# Title" and "> subtitle" alone'

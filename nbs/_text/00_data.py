@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Data
 # > Real files from public places, each accepted by its SHA-256 alone.
-#
+
+# %% [markdown]
 # Everything that bendml trains on or loads is a file that somebody else published. This page fetches those files, and
 # reads the oldest of their formats, MNIST's.
 #

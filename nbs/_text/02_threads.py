@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Threads
 # > Sharing out work to the cores, at a few millionths of a second a time.
-#
+
+# %% [markdown]
 # A training step of MNIST takes a third of a millisecond and has two loops to share out. If handing out a loop costs a
 # tenth of a millisecond, a second core is worth little; if the runtime lets its threads spin while a neighbour wants the
 # core, it can cost several milliseconds. Of the three runtimes that numba knows, Intel's TBB did best on both counts: 3 to

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # MNIST
 # > A network learns to read handwritten digits: the whole of training on one page.
-#
+
+# %% [markdown]
 # 60,000 small pictures of digits, each with the digit that its writer meant. A network of two layers sees them once, a
 # hundred at a time, and then reads 91 of 100 digits that it has never seen. That is all of deep learning in miniature: a
 # function with many numbers in it, a measure of how wrong it is, and the derivative that says how to change the numbers.
@@ -475,15 +476,16 @@ shown
 @click.option('--out', type=click.Path(file_okay=False), default='.', show_default=True, help='Folder for mnist.png.')
 def command(epochs, steps, order, seed, batch, lr, threads, out):
     "Train a network to read handwritten digits."
+    drawing = Path(out)/'mnist.png'
     try:
         if threads: set_threads(threads)
         data, p, losses = load_mnist(), init(seed), []
+        click.echo(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
         for n, e in enumerate(train(p, data, epochs, steps, order, batch, lr, progress=True), 1):
             click.echo(f'epoch {n}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
             losses += e.losses
     except (FloatingPointError, ValueError, OSError) as error: raise click.ClickException(str(error))
-    picture(p, data, losses, Path(out)/'mnist.png')
-    click.echo(f'picture in {Path(out)/"mnist.png"}')
+    picture(p, data, losses, drawing)
 
 # %% [markdown]
 # ## What this does not show

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Command line
 # > `bendml COMMAND`: each command belongs to the module whose work it does.
-#
+
+# %% [markdown]
 # The command `bendml mnist` is defined on the page about MNIST, `bendml data` on the page about data, and so on. This
 # page only collects them, and imports a module when its command is called, so that `bendml --help` answers at once.
 

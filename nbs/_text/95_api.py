@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Everything bendml promises
 # > The names that you can import from `bendml`; all else may change.
-#
+
+# %% [markdown]
 # `import bendml` is as light as importing NumPy: a name's module is imported when the name is first used.
 
 # %%

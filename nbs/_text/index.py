@@ -1,7 +1,8 @@
 # %% [markdown]
 # # bendml
 # > Machine learning in Python that is fast, readable and proved at once.
-#
+
+# %% [markdown]
 # bendml is a library written as notebooks. Each page of this site is a component: its code, its tests, its proofs and its
 # explanation are the same file, and what you read here is what runs.
 #
@@ -35,7 +36,7 @@
 from bendml.data import load_mnist
 from bendml.mnist import init, train
 digits = load_mnist()
-for epoch, e in enumerate(train(init(seed=0), digits), 1): print(f'epoch {epoch}  loss {e.loss}  hits {e.hits}/10000')
+for epoch, e in enumerate(train(init(seed=0), digits), 1): print(f'epoch {epoch}  loss {e.loss!s}  hits {e.hits}/10000')
 
 # %% [markdown]
 # After one look at 60,000 pictures the network reads that many of 10,000 that it has never seen. [MNIST](70_mnist.ipynb)

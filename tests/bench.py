@@ -1,0 +1,87 @@
+"""Speeds as ratios against PyTorch, alternating in one run, at the same threads and precision.
+
+    make bench
+"""
+import os, statistics, subprocess, sys, time
+
+
+def alternate(rows: dict, rounds: int = 9) -> dict:
+    "Run each row's function in turn, `rounds` times after one to warm up; the seconds of each."
+    seconds = {name: [] for name in rows}
+    for turn in range(rounds + 1):
+        for name, run in rows.items():
+            begin = time.perf_counter()
+            run()
+            if turn: seconds[name].append(time.perf_counter() - begin)
+    return seconds
+
+
+def report(title: str, seconds: dict, peer: str) -> None:
+    "A line a row: median and best, and how many times faster than the peer, median against median and best against best."
+    median, best = ({n: f(s) for n, s in seconds.items()} for f in (statistics.median, min))
+    print(title)
+    for n in seconds:
+        print(f'  {n:44} {median[n]:.3f} s (best {best[n]:.3f})   {median[peer]/median[n]:.2f}x (best {best[peer]/best[n]:.2f}x)')
+
+
+def mnist(threads: int) -> None:
+    import numpy as np, torch
+    from torch.nn.functional import cross_entropy
+    from bendml.data import load_mnist
+    from bendml.mnist import fast_steps, init, pixels, sequential_steps
+    from bendml.threads import set_threads
+    set_threads(threads)
+    torch.set_num_threads(threads)
+    data = load_mnist()
+    x, y = pixels(data.train_images), data.train_labels
+    fast_steps(init(), data.train_images[:100], y[:100], 100, 0.1)  # compiles
+    begin = time.perf_counter()
+    step = fast_steps(init(), data.train_images, y, 100, 0.1)
+    prepared = time.perf_counter() - begin
+    in_order = sequential_steps(init(), data.train_images, y, 100, 0.1)
+    dense_p = init()
+    tx, ty = torch.from_numpy(x), torch.from_numpy(y.astype(np.int64))
+
+    def dense(p, x, y):
+        "The same step with NumPy's products (BLAS), nothing left out."
+        n = len(x)
+        h = np.maximum(x @ p.w1 + p.b1, 0)
+        z = h @ p.w2 + p.b2
+        z = np.exp(z - z.max(axis=1, keepdims=True))
+        z /= z.sum(axis=1, keepdims=True)
+        loss = -np.log(z[np.arange(n), y]).mean()
+        z[np.arange(n), y] -= 1
+        z /= n
+        dh = (z @ p.w2.T)*(h > 0)
+        for w, dw in zip(p, (x.T @ dh, dh.sum(0), h.T @ z, z.sum(0))): w -= np.float32(0.1)*dw
+        return loss
+
+    def pytorch(fused):
+        p = [torch.nn.Parameter(torch.from_numpy(a)) for a in init()]
+        sgd = torch.optim.SGD(p, lr=0.1, fused=fused or None)
+        def epoch():
+            total = 0.
+            for i in range(0, 60_000, 100):
+                loss = cross_entropy(torch.relu(tx[i:i + 100] @ p[0] + p[1]) @ p[2] + p[3], ty[i:i + 100])
+                sgd.zero_grad()
+                loss.backward()
+                sgd.step()
+                total += float(loss.detach())
+        return epoch
+    seconds = alternate({
+        'PyTorch, eager': pytorch(False),
+        'PyTorch, eager, fused SGD': pytorch(True),
+        'bendml, fast (blank pixels left out)': lambda: [step(i) for i in range(600)],
+        'bendml, sequential': lambda: [in_order(i) for i in range(600)],
+        'NumPy, dense': lambda: [dense(dense_p, x[i:i + 100], y[i:i + 100]) for i in range(0, 60_000, 100)],
+    })
+    report(f'MNIST, one epoch, {threads} thread{"s"*(threads > 1)}; listing the non-blank pixels, once: {prepared:.2f} s', seconds, 'PyTorch, eager')
+
+
+if __name__ == '__main__':
+    if sys.argv[1:]: mnist(int(sys.argv[1]))
+    else:
+        for threads in ('1', '2'):
+            env = {k: v for k, v in os.environ.items() if k not in ('OPENBLAS_CORETYPE', 'OPENBLAS_L2_SIZE')}
+            env |= {'OPENBLAS_NUM_THREADS': threads, 'OMP_NUM_THREADS': threads}
+            subprocess.run([sys.executable, '-W', 'ignore', __file__, threads], env=env, check=True)
