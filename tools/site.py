@@ -59,7 +59,7 @@ def offline(site: Path) -> None:
     for sheet in site.rglob('*.css'):
         sheet.write_text(re.sub(r'@import url\([^)]*fonts\.googleapis[^)]*\);?', '', sheet.read_text()))
     (site/'index.html').write_text('<!doctype html><meta http-equiv="refresh" content="0; url=nbs/index.html">'
-                                   '<title>bendml</title><a href="nbs/index.html">bendml</a>\n')
+                                   '<title>bendml</title><link rel="icon" href="media/icon.svg"><a href="nbs/index.html">bendml</a>\n')
 
 
 def broken_links(site: Path) -> list[str]:
