@@ -1,7 +1,8 @@
 "GPT-2 against PyTorch at seeded random weights, the published names and layouts, and what is refused."
 import numpy as np, pytest
-from bendml.gpt2 import (SIZES, Config, ContextError, WeightsError, check_ids, forward, from_tensors, gelu, init, layer_norm, Norm,
-                         published, softmax, to_tensors)
+from bendml.attention import softmax
+from bendml.checks import ContextError, WeightsError, check_ids
+from bendml.gpt2 import SIZES, Config, Norm, forward, from_tensors, gelu, init, layer_norm, published, to_tensors
 
 
 def pytorch(tensors: dict, ids, heads: int) -> np.ndarray:

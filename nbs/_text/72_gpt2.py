@@ -14,8 +14,8 @@
 # This page is the whole network, written to be read. It is also the reference: the fast version on
 # [a later page](76_decode.ipynb) is held to its numbers.
 #
-# Letters for sizes, here and on all pages: $T$ tokens of a text, $C$ channels (the numbers that stand for one token), $H$
-# heads, $D = C/H$ numbers a head, $V$ tokens that there are.
+# Letters for sizes: $T$ tokens of a text, $C$ channels (the numbers that stand for one token), $H$ heads, $D = C/H$ numbers a
+# head, $V$ tokens that there are.
 
 # %%
 #| hide
@@ -27,6 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy import float32
+
+from bendml.attention import attend, join_heads, split_heads
+from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, some
 
 
 # %% [markdown]
@@ -151,38 +154,12 @@ gelu(np.array([1, -2], float32))   # GELU's other form, with erf, would give 0.8
 # %% [markdown]
 # ## Attention
 #
-# So far each token was looked at by itself. **Attention** is where they meet. Each token asks a question, the query, a
-# row of $D$ numbers. Each token also offers a key, to be found by, and a value, to be read. The product of a query and a
-# key says how well they fit; divided by $\sqrt D$ it stays in reasonable size. The exponential makes a positive weight of
-# it, and the weights of a row are divided by their sum, so that they add up to one. That is the **softmax**:
+# Up to here each token was looked at by itself. [Attention](70b_attention.ipynb) is where they meet: one linear layer makes
+# the queries, keys and values of all heads, each token reads from itself and the tokens before it, and a second layer mixes
+# what the heads have read.
 
 # %%
 #| export
-def softmax(
-    scores: np.ndarray,  # (..., T)
-) -> np.ndarray:         # (..., T), positive, each row adds up to 1
-    "Exponentials divided by their sum. The maximum is subtracted first: it changes nothing, and nothing overflows."
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights/weights.sum(axis=-1, keepdims=True)
-
-
-# %% [markdown]
-# What a token then takes away is the mean of the values, with these weights. It all happens $H$ times side by side, each
-# *head* with its own queries, keys and values, so that one can look for the verb while another looks for the comma.
-#
-# And the mask: a token may look at itself and at what stands before it, never ahead, since the network is to guess what
-# comes. Scores above the diagonal become $-\infty$ and their weights zero. That this is the same as looking at a prefix is
-# [proved](71b_kvarray.ipynb).
-
-# %%
-#| export
-def split_heads(
-    x: np.ndarray,  # (T, C)
-    heads: int,     # H
-) -> np.ndarray:    # (H, T, D)
-    "The channels of a row, dealt out to the heads."
-    return x.reshape(len(x), heads, -1).swapaxes(0, 1)
-
 def attention(
     x: np.ndarray,  # (T, C)
     block: Block,
@@ -190,10 +167,7 @@ def attention(
 ) -> np.ndarray:    # (T, C)
     "Each token reads from itself and the tokens before it."
     q, k, v = (split_heads(part, heads) for part in np.split(linear(x, block.qkv), 3, axis=1))  # (H, T, D) each
-    scores = q @ k.swapaxes(1, 2)/float32(math.sqrt(q.shape[2]))                                # (H, T, T)
-    scores += np.triu(np.full(scores.shape[1:], -np.inf, float32), k=1)                         # not ahead
-    read = softmax(scores) @ v                                                                  # (H, T, D)
-    return linear(read.swapaxes(0, 1).reshape(x.shape), block.proj)                             # (T, C)
+    return linear(join_heads(attend(q, k, v)), block.proj)
 
 
 # %% [markdown]
@@ -226,23 +200,7 @@ def forward(
 
 # %% [markdown]
 # That is all of it. The last line compares each row with the meaning of every token, which is the same table that the
-# tokens came in by: the head is *tied*. A text that is too long or a token that does not exist is refused:
-
-# %%
-#| export
-class ContextError(ValueError):
-    "A text is longer than the model can read."
-
-def check_ids(ids: np.ndarray, vocab: int, context: int) -> np.ndarray:
-    "Token numbers as an array of int64; an error if there are none, too many, or unknown ones."
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer) or not len(ids):
-        raise ValueError(f'tokens\n- expected : whole numbers in one row, at least one\n- observed : shape {ids.shape}, {ids.dtype}')
-    if len(ids) > context: raise ContextError(f'the text is too long\n- expected : at most {context} tokens\n- observed : {len(ids)} tokens')
-    if bad := ids[(ids < 0) | (ids >= vocab)].tolist():
-        raise ValueError(f'unknown token\n- expected : 0 to {vocab - 1}\n- observed : {bad[0]}')
-    return ids.astype(np.int64)
-
+# tokens came in by: the head is *tied*.
 
 # %% [markdown]
 # ## A network that has learnt nothing
@@ -297,17 +255,12 @@ for wrong in (np.arange(33), [3, 100]):
 
 # %%
 #| export
-class Stored(NamedTuple):
-    "How a parameter lies in the published file."
-    shape: tuple[int, ...]
-    transposed: bool = False  # stored as (in, out)
-
-def published(config: Config) -> dict[str, Stored]:
+def published(config: Config) -> dict[str, Wanted]:
     "The tensors of the published file, by name."
     c, out = config.channels, {}
-    def norm(name): out[name + '.weight'] = out[name + '.bias'] = Stored((c,))
-    def conv1d(name, into, to): out[name + '.weight'], out[name + '.bias'] = Stored((into, to), True), Stored((to,))
-    out['wte.weight'], out['wpe.weight'] = Stored((config.vocab, c)), Stored((config.context, c))
+    def norm(name): out[name + '.weight'] = out[name + '.bias'] = Wanted((c,))
+    def conv1d(name, into, to): out[name + '.weight'], out[name + '.bias'] = Wanted((into, to), True), Wanted((to,))
+    out['wte.weight'], out['wpe.weight'] = Wanted((config.vocab, c)), Wanted((config.context, c))
     for i in range(config.layers):
         norm(f'h.{i}.ln_1')
         conv1d(f'h.{i}.attn.c_attn', c, 3*c)
@@ -330,27 +283,11 @@ list(published(SIZES['small']).items())[:6]
 
 # %%
 #| export
-class WeightsError(ValueError):
-    "A file does not hold this model's tensors."
-    def __init__(self, problem: str, expected: str, observed: str, hint: str = ''):
-        super().__init__(f'{problem}\n- expected : {expected}\n- observed : {observed}' + f'\n- hint     : {hint}'*bool(hint))
-
-def _some(names: list[str]) -> str:
-    return ', '.join(names[:4]) + (f' and {len(names) - 4} more' if len(names) > 4 else '')
-
 def check_tensors(tensors: Mapping[str, np.ndarray], config: Config) -> None:
     "Are all of the model's tensors there, of the right shapes, and no others? `WeightsError` names those that are not."
-    want = published(config)
-    mask = lambda name: name.startswith('h.') and name.endswith(('.attn.bias', '.attn.masked_bias'))
-    if missing := [n for n in want if n not in tensors]: raise WeightsError('tensors are missing', f'{len(want)} tensors', f'without {_some(missing)}')
-    if extra := [n for n in tensors if n not in want and not mask(n) and n != 'lm_head.weight']:
-        raise WeightsError('unexpected tensors', f'{len(want)} tensors of a GPT-2 with {config.layers} layers', f'also {_some(extra)}')
-    for name, stored in want.items():
-        if tensors[name].shape != stored.shape:
-            turned = stored.transposed and tensors[name].shape == stored.shape[::-1]
-            raise WeightsError(f'{name} has another shape', f'{stored.shape}', f'{tensors[name].shape}', 'transpose it: the published file stores in×out'*turned)
-    if 'lm_head.weight' in tensors and not np.array_equal(tensors['lm_head.weight'], tensors['wte.weight']):
-        raise WeightsError('two heads', 'lm_head.weight equal to wte.weight, since the head is tied', 'they differ')
+    masks = [f'h.{i}.attn.{name}' for i in range(config.layers) for name in ('bias', 'masked_bias')]
+    check_shapes(published(config), {name: a.shape for name, a in tensors.items()}, ['lm_head.weight', *masks])
+    check_tied(True, 'lm_head.weight', tensors.get('lm_head.weight'), tensors['wte.weight'])
 
 
 # %% [markdown]
@@ -375,7 +312,7 @@ def from_tensors(
 def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     "The sizes that the tensors' shapes say; every GPT-2 has 64 channels a head."
     if missing := [n for n in ('wte.weight', 'wpe.weight') if n not in tensors or tensors[n].ndim != 2]:
-        raise WeightsError('not a GPT-2', 'matrices wte.weight and wpe.weight', f'no {_some(missing)}')
+        raise WeightsError('not a GPT-2', 'matrices wte.weight and wpe.weight', f'no {some(missing)}')
     (vocab, channels), context = tensors['wte.weight'].shape, len(tensors['wpe.weight'])
     layers = 1 + max((int(n.split('.')[1]) for n in tensors if n.startswith('h.') and n.split('.')[1].isdigit()), default=-1)
     if layers < 1 or channels < 64 or channels % 64: raise WeightsError('not a GPT-2', 'layers, and a multiple of 64 channels', f'{layers} layers, {channels} channels')
@@ -390,7 +327,7 @@ def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
 def to_tensors(model: Gpt2) -> dict[str, np.ndarray]:
     "The parameters in the published names and layouts."
     parts = [model.tokens, model.positions, *(a for block in model.blocks for pair in block for a in pair), *model.norm]
-    return {name: a.T if stored.transposed else a for (name, stored), a in zip(published(model.config).items(), parts)}
+    return {name: a.T if wanted.transposed else a for (name, wanted), a in zip(published(model.config).items(), parts)}
 
 
 # %%
