@@ -21,18 +21,20 @@ from numba import njit, prange, types
 # %% ../nbs/75b_matvec.ipynb #0d202469
 AHEAD = 3072  # bytes
 
-@njit
-def _float_rows(decode, size, m, at, k, x, y, r0, r1):
-    "y[r] = row r times x, for r from r0 to r1; a row has k numbers, 32 of them in `size` bytes."
-    for r in range(r0, r1):
-        row, zero = at + r*(k >> 5)*size, splat(float32(0))
-        a, b, c, d = zero, zero, zero, zero
-        for n in range(k >> 5):
-            for line in range(0, size, 64): prefetch(m.u8, row + n*size + line + AHEAD)
-            w0, w1, w2, w3 = decode(m, row, n)
-            a, b = fma(w0, load(x, 32*n), a), fma(w1, load(x, 32*n + 8), b)
-            c, d = fma(w2, load(x, 32*n + 16), c), fma(w3, load(x, 32*n + 24), d)
-        y[r] = hsum((a + b) + (c + d))
+def _float_rows(decode, size):
+    "The product for a format whose weights are decoded, 32 of them in `size` bytes."
+    @njit
+    def product(m, at, k, x, y, r0, r1):
+        for r in range(r0, r1):
+            row, zero = at + r*(k >> 5)*size, splat(float32(0))
+            a, b, c, d = zero, zero, zero, zero
+            for n in range(k >> 5):
+                for line in range(0, size, 64): prefetch(m.u8, row + n*size + line + AHEAD)
+                w0, w1, w2, w3 = decode(m, row, n)
+                a, b = fma(w0, load(x, 32*n), a), fma(w1, load(x, 32*n + 8), b)
+                c, d = fma(w2, load(x, 32*n + 16), c), fma(w3, load(x, 32*n + 24), d)
+            y[r] = hsum((a + b) + (c + d))
+    return product
 
 # %% ../nbs/75b_matvec.ipynb #2213dfb7
 class Fixed(NamedTuple):
@@ -108,41 +110,46 @@ def dot8(w: np.ndarray, i: int, high: np.ndarray, j: int, low: np.ndarray) -> np
 
 # %% ../nbs/75b_matvec.ipynb #e465a08a
 @njit
-def _q8_0(m, p, x, n):
+def _block8_0(m, p, x, n):
     d = half(m.u16, p >> 1)
     return dot8(m.u8, p + 2, x.high, 32*n, x.low), d, float32(-128)*d
 
 @njit
-def _q4_0(m, p, x, n):
+def _block4_0(m, p, x, n):
     d = half(m.u16, p >> 1)
     return dot4(m.u8, p + 2, x.high, 32*n, x.low), d, float32(-8)*d
 
 @njit
-def _q4_1(m, p, x, n):
+def _block4_1(m, p, x, n):
     return dot4(m.u8, p + 4, x.high, 32*n, x.low), half(m.u16, p >> 1), half(m.u16, (p >> 1) + 1)
 
-@njit
-def _fixed_rows(block, size, m, at, k, x, y, r0, r1):
-    "y[r] = row r times x, for weights that are whole numbers."
-    for r in range(r0, r1):
-        p, total, rest = at + r*(k >> 5)*size, splat(float32(0)), float32(0)
-        for n in range(k >> 5):
-            prefetch(m.u8, p + AHEAD)
-            sums, d, low = block(m, p, x, n)
-            total = fma(splat(d*x.step[n]), sums, total)
-            rest += low*x.total[n]
-            p += size
-        y[r] = hsum(total) + rest
+def _fixed_rows(block, size):
+    "The product for a format whose weights are whole numbers."
+    @njit
+    def product(m, at, k, x, y, r0, r1):
+        for r in range(r0, r1):
+            p, total, rest = at + r*(k >> 5)*size, splat(float32(0)), float32(0)
+            for n in range(k >> 5):
+                prefetch(m.u8, p + AHEAD)
+                sums, d, low = block(m, p, x, n)
+                total = fma(splat(d*x.step[n]), sums, total)
+                rest += low*x.total[n]
+                p += size
+            y[r] = hsum(total) + rest
+    return product
 
 # %% ../nbs/75b_matvec.ipynb #f8d37977
+_f32, _bf16 = _float_rows(f32, 128), _float_rows(bf16, 64)
+_q8_0, _q4_0, _q4_1 = _fixed_rows(_block8_0, 34), _fixed_rows(_block4_0, 18), _fixed_rows(_block4_1, 20)
+
 @njit
 def rows(number, m, at, k, x, fx, y, r0, r1):
     "y[r] = row r times the input, for r from r0 to r1. The input is x for floating-point formats, and fx for the others."
-    if number == 0: _float_rows(f32, 128, m, at, k, x, y, r0, r1)
-    elif number == 1: _float_rows(bf16, 64, m, at, k, x, y, r0, r1)
-    elif number == 2: _fixed_rows(_q8_0, 34, m, at, k, fx, y, r0, r1)
-    elif number == 3: _fixed_rows(_q4_0, 18, m, at, k, fx, y, r0, r1)
-    else: _fixed_rows(_q4_1, 20, m, at, k, fx, y, r0, r1)
+    if number == 0: _f32(m, at, k, x, y, r0, r1)
+    elif number == 1: _bf16(m, at, k, x, y, r0, r1)
+    elif number == 2: _q8_0(m, at, k, fx, y, r0, r1)
+    elif number == 3: _q4_0(m, at, k, fx, y, r0, r1)
+    else: _q4_1(m, at, k, fx, y, r0, r1)
 
 @njit(cache=True, parallel=True)
 def _product(number, m, at, k, x, fx, y, parts):

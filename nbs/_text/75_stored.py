@@ -44,8 +44,9 @@ class Memory(NamedTuple):
 def memory(
     data,  # bytes, a mapped file, or an array of uint8
 ) -> Memory:
-    "Memory as arrays; the last bytes are left out where they do not fill a float32."
+    "Memory as arrays that cannot be written; the last bytes are left out where they do not fill a float32."
     u8 = np.frombuffer(data, np.uint8, len(data)//4*4)
+    u8.flags.writeable = False
     return Memory(u8, u8.view(np.int8), u8.view(np.uint16), u8.view(float32))
 
 
@@ -161,24 +162,29 @@ def tensor(m: Memory, format: str, at: int, shape: tuple[int, int]) -> Tensor:
 
 # %%
 #| export
-@njit
-def _unpack(decode, m, at, n0, n1, out):
-    for n in range(n0, n1):
-        w0, w1, w2, w3 = decode(m, at, n)
-        store(out, 32*n, w0)
-        store(out, 32*n + 8, w1)
-        store(out, 32*n + 16, w2)
-        store(out, 32*n + 24, w3)
+def _unpacker(decode):
+    "A loop that writes out the numbers from block n0 to block n1."
+    @njit
+    def unpack(m, at, n0, n1, out):
+        for n in range(n0, n1):
+            w0, w1, w2, w3 = decode(m, at, n)
+            store(out, 32*n, w0)
+            store(out, 32*n + 8, w1)
+            store(out, 32*n + 16, w2)
+            store(out, 32*n + 24, w3)
+    return unpack
+
+_f32, _bf16, _q8_0, _q4_0, _q4_1 = map(_unpacker, (f32, bf16, q8_0, q4_0, q4_1))
 
 @njit(cache=True, parallel=True)
 def _unpack_all(number, m, at, count, out, parts):
     for t in prange(parts):
         n0, n1 = t*count//parts, (t + 1)*count//parts
-        if number == 0: _unpack(f32, m, at, n0, n1, out)
-        elif number == 1: _unpack(bf16, m, at, n0, n1, out)
-        elif number == 2: _unpack(q8_0, m, at, n0, n1, out)
-        elif number == 3: _unpack(q4_0, m, at, n0, n1, out)
-        else: _unpack(q4_1, m, at, n0, n1, out)
+        if number == 0: _f32(m, at, n0, n1, out)
+        elif number == 1: _bf16(m, at, n0, n1, out)
+        elif number == 2: _q8_0(m, at, n0, n1, out)
+        elif number == 3: _q4_0(m, at, n0, n1, out)
+        else: _q4_1(m, at, n0, n1, out)
 
 
 # %%
