@@ -12,6 +12,7 @@
 #| export
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
+    'open_weights': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint', 'read_gguf': 'checkpoint',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
