@@ -15,10 +15,10 @@ NOT_PAGES = r'^([_.].*|bendml|data|tests|tools|examples|out|build|dist|.*egg-inf
 
 @cache
 def _pages() -> dict[str, str]:
-    "module name -> its notebook"
+    "module name, as nbdev's links have it (its last part), -> its notebook"
     found = {}
     for nb in sorted((ROOT/'nbs').glob('*.ipynb')):
-        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1]] = nb.name
+        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1].removesuffix('.__init__').split('.')[-1]] = nb.name
     return found
 
 
