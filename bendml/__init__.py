@@ -6,15 +6,16 @@ __version__ = "0.1.0"
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/95_api.ipynb #9b8b148a
+# %% ../nbs/95_api.ipynb #3e67380a
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
+    'open_weights': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint', 'read_gguf': 'checkpoint',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
 
-# %% ../nbs/95_api.ipynb #3556c05a
+# %% ../nbs/95_api.ipynb #1ef209aa
 def __getattr__(name: str):
     if name not in _HOME: raise AttributeError(f'module bendml has no attribute {name!r}; it has {", ".join(__all__)}')
     from importlib import import_module
