@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['FORMATS', 'Sampling', 'probabilities', 'choose', 'Model', 'load_model', 'Stream', 'Stats', 'Text', 'generate',
-           'complete', 'complete_all']
+           'complete', 'complete_all', 'options', 'open_model', 'show', 'command']
 
 # %% ../nbs/77_generate.ipynb #7cc3ee5d
-import time
+import sys, time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
 import numpy as np
 
 from . import gpt2, llama
@@ -20,6 +21,8 @@ from .checkpoint.safetensors import read_safetensors
 from .checks import ContextError
 from .data import fetch
 from .decode import Decoder, of_gpt2, of_llama, open_gguf, read
+from .matvec import read_speed
+from .threads import set_threads
 from .tokenizer import Tokenizer
 
 # %% ../nbs/77_generate.ipynb #ef90a0e0
@@ -199,3 +202,48 @@ def complete(model: Model, prompt: str | list[int], new: int = 32, sampling: Sam
 def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = ()) -> list[Text]:
     "Write on from several prompts; each text is what `complete` gives for it alone."
     return [complete(model, prompt, new, sampling, stop) for prompt in prompts]
+
+# %% ../nbs/77_generate.ipynb #04c700f8
+def options(command):
+    "The options of a command that writes."
+    for option in (
+            click.option('--model', 'name', default='smollm2', show_default=True, help='smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
+            click.option('--dtype', type=click.Choice(list(FORMATS)), help='Default: as stored.'),
+            click.option('--threads', type=click.IntRange(1), help='Default: one a core.'),
+            click.option('--temperature', type=float, default=0., show_default=True, help='0: always the most likely token.'),
+            click.option('--top-k', type=int, default=0, help='Draw from the k most likely.'),
+            click.option('--top-p', type=float, default=1., help='Draw from the fewest that have this probability.'),
+            click.option('--repetition', type=float, default=1., help='Above 1: less of what is already there.'),
+            click.option('--seed', type=int, default=0, show_default=True, help='Of the randomness.'),
+            click.option('--stats', is_flag=True, help='How fast it was.')):
+        command = option(command)
+    return command
+
+def open_model(name, dtype, threads, temperature, top_k, top_p, repetition, seed) -> tuple[Model, Sampling]:
+    "The model and the sampling that a command was asked for."
+    if threads: set_threads(threads)
+    sampling = Sampling(temperature, top_k, top_p, repetition, seed)
+    return load_model(name, dtype), sampling
+
+def show(text: Text, stats: bool) -> None:
+    "Print a text while it is written."
+    for piece in text:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+    click.echo()
+    if text.reason == 'context': click.echo(f'(the context is full: {len(text.prompt)} tokens read, {len(text.ids)} written)', err=True)
+    if stats: click.echo(f'{text.stats}, {text.stats.speed*text.stats.bytes/read_speed():.0%} of what memory gives', err=True)
+
+# %% ../nbs/77_generate.ipynb #4d6453a4
+@click.command()
+@click.argument('text')
+@click.option('-n', 'new', type=click.IntRange(1), default=32, show_default=True, help='How many tokens.')
+@click.option('--stop', multiple=True, help='Stop before this text; may be given again.')
+@options
+def command(text, new, stop, stats, **given):
+    "Write on from TEXT."
+    try:
+        model, sampling = open_model(**given)
+        click.echo(text, nl=False)
+        show(generate(model, text, new, sampling, stop), stats)
+    except (ValueError, OSError, FloatingPointError) as e: raise click.ClickException(str(e)) from None

@@ -12,11 +12,12 @@
 # %%
 #| hide
 #| export
-import time
+import sys, time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
 import numpy as np
 
 from bendml import gpt2, llama
@@ -25,6 +26,8 @@ from bendml.checkpoint.safetensors import read_safetensors
 from bendml.checks import ContextError
 from bendml.data import fetch
 from bendml.decode import Decoder, of_gpt2, of_llama, open_gguf, read
+from bendml.matvec import read_speed
+from bendml.threads import set_threads
 from bendml.tokenizer import Tokenizer
 
 
@@ -287,6 +290,67 @@ text = complete(short, 'The capital of France is', 100)
 print(len(text.prompt), len(text.ids), text.reason)
 try: generate(short, 'word '*20)
 except ContextError as e: print(e)
+
+
+# %% [markdown]
+# ## On the command line
+#
+#     bendml generate "The capital of France is" -n 32
+#     bendml generate "Once upon a time" --temperature 0.8 --seed 3
+
+# %%
+#| export
+def options(command):
+    "The options of a command that writes."
+    for option in (
+            click.option('--model', 'name', default='smollm2', show_default=True, help='smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
+            click.option('--dtype', type=click.Choice(list(FORMATS)), help='Default: as stored.'),
+            click.option('--threads', type=click.IntRange(1), help='Default: one a core.'),
+            click.option('--temperature', type=float, default=0., show_default=True, help='0: always the most likely token.'),
+            click.option('--top-k', type=int, default=0, help='Draw from the k most likely.'),
+            click.option('--top-p', type=float, default=1., help='Draw from the fewest that have this probability.'),
+            click.option('--repetition', type=float, default=1., help='Above 1: less of what is already there.'),
+            click.option('--seed', type=int, default=0, show_default=True, help='Of the randomness.'),
+            click.option('--stats', is_flag=True, help='How fast it was.')):
+        command = option(command)
+    return command
+
+def open_model(name, dtype, threads, temperature, top_k, top_p, repetition, seed) -> tuple[Model, Sampling]:
+    "The model and the sampling that a command was asked for."
+    if threads: set_threads(threads)
+    sampling = Sampling(temperature, top_k, top_p, repetition, seed)
+    return load_model(name, dtype), sampling
+
+def show(text: Text, stats: bool) -> None:
+    "Print a text while it is written."
+    for piece in text:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+    click.echo()
+    if text.reason == 'context': click.echo(f'(the context is full: {len(text.prompt)} tokens read, {len(text.ids)} written)', err=True)
+    if stats: click.echo(f'{text.stats}, {text.stats.speed*text.stats.bytes/read_speed():.0%} of what memory gives', err=True)
+
+
+# %%
+#| export
+@click.command()
+@click.argument('text')
+@click.option('-n', 'new', type=click.IntRange(1), default=32, show_default=True, help='How many tokens.')
+@click.option('--stop', multiple=True, help='Stop before this text; may be given again.')
+@options
+def command(text, new, stop, stats, **given):
+    "Write on from TEXT."
+    try:
+        model, sampling = open_model(**given)
+        click.echo(text, nl=False)
+        show(generate(model, text, new, sampling, stop), stats)
+    except (ValueError, OSError, FloatingPointError) as e: raise click.ClickException(str(e)) from None
+
+
+# %%
+from click.testing import CliRunner
+print(CliRunner().invoke(command, ['The capital of France is', '-n', '12']).output)
+print(CliRunner().invoke(command, ['Hello', '--model', 'no-such-file.gguf']).output)
 
 # %% [markdown]
 # ## What this does not show

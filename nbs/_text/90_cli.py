@@ -23,6 +23,8 @@ COMMANDS = {  # name: (module, what it does)
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
+    'generate': ('bendml.generate', 'Write on from a text.'),
+    'chat': ('bendml.talk', 'Talk with a model.'),
 }
 
 
