@@ -29,10 +29,10 @@ class Memory(NamedTuple):
 def memory(
     data,  # bytes, a mapped file, or an array of uint8
 ) -> Memory:
-    "Memory as arrays that cannot be written; the last bytes are left out where they do not fill a float32."
-    u8 = np.frombuffer(data, np.uint8, len(data)//4*4)
+    "Memory as arrays that cannot be written; a wider number that the end cuts off is left out."
+    u8 = np.frombuffer(data, np.uint8)
     u8.flags.writeable = False
-    return Memory(u8, u8.view(np.int8), u8.view(np.uint16), u8.view(float32))
+    return Memory(u8, u8.view(np.int8), u8[:len(u8)//2*2].view(np.uint16), u8[:len(u8)//4*4].view(float32))
 
 # %% ../nbs/75_stored.ipynb #f75693e4
 @njit

@@ -59,6 +59,21 @@ def test_real_size_equals_pytorch(small, tokens):
     assert (ours.argmax(1) == theirs.argmax(1)).mean() > 0.99 and ours[-1].argmax() == theirs[-1].argmax()
 
 
+@pytest.mark.slow
+def test_real_size_writes_what_pytorch_would(small):
+    "The decoder at GPT-2 small's sizes: the same greedy tokens, with the whole prompt at once and then token by token."
+    from bendml.decode import of_gpt2, read
+    tensors, model = small
+    d = of_gpt2(model)
+    cache, ids = d.cache(), np.random.default_rng(9).integers(0, 50_257, 40).tolist()
+    rows = [read(d, cache, ids).copy()]
+    for _ in range(12):
+        ids.append(int(rows[-1].argmax()))
+        rows.append(d.step(cache, ids[-1]).copy())
+    theirs = pytorch(tensors, ids, 12)[39:]
+    assert relative(np.array(rows), theirs) < 5e-6 and [r.argmax() for r in rows] == theirs.argmax(1).tolist()
+
+
 @pytest.mark.parametrize('name, parameters', [('small', 124_439_808), ('medium', 354_823_168), ('large', 774_030_080), ('xl', 1_557_611_200)])
 def test_the_four_sizes(name, parameters):
     assert sum(int(np.prod(s.shape)) for s in published(SIZES[name]).values()) == parameters
