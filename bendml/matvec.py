@@ -50,18 +50,19 @@ def fixed(
     "Room for a row of k numbers."
     return Fixed(np.zeros(k, np.int8), np.zeros(k, np.int8), np.zeros(k//32, float32), np.zeros(k//32, float32))
 
-@njit
+@njit(fastmath={'nnan', 'nsz', 'reassoc'})
 def to_fixed(x, k, out):
     "Round the first k numbers of x to 16 bits, 32 at a time."
     for n in range(k >> 5):
-        top = float32(0)
+        top, total = float32(0), np.int32(0)
         for i in range(32*n, 32*n + 32): top = max(top, abs(x[i]))
-        step, per, total = top/float32(32639), float32(32639)/top if top > 0 else float32(0), 0
+        per = float32(32639)/top if top > float32(1e-30) else float32(0)
         for i in range(32*n, 32*n + 32):
-            q = int(np.rint(x[i]*per))
-            high = (q + 128) >> 8
-            out.high[i], out.low[i] = high, q - 256*high
+            q = np.int32(np.rint(x[i]*per))
+            high = (q + np.int32(128)) >> np.int32(8)
+            out.high[i], out.low[i] = high, q - (high << np.int32(8))
             total += q
+        step = top/float32(32639)
         out.step[n], out.total[n] = step, step*float32(total)
 
 # %% ../nbs/75b_matvec.ipynb #78e3d49b
@@ -124,18 +125,23 @@ def _block4_1(m, p, x, n):
     return dot4(m.u8, p + 4, x.high, 32*n, x.low), half(m.u16, p >> 1), half(m.u16, (p >> 1) + 1)
 
 def _fixed_rows(block, size):
-    "The product for a format whose weights are whole numbers."
+    "The product for a format whose weights are whole numbers, two blocks at a time."
     @njit
     def product(m, at, k, x, y, r0, r1):
         for r in range(r0, r1):
-            p, total, rest = at + r*(k >> 5)*size, splat(float32(0)), float32(0)
-            for n in range(k >> 5):
+            p, a, b = at + r*(k >> 5)*size, splat(float32(0)), splat(float32(0))
+            low_a, low_b = float32(0), float32(0)
+            for n in range(0, (k >> 5) - 1, 2):
                 prefetch(m.u8, p + AHEAD)
                 sums, d, low = block(m, p, x, n)
-                total = fma(splat(d*x.step[n]), sums, total)
-                rest += low*x.total[n]
-                p += size
-            y[r] = hsum(total) + rest
+                a, low_a = fma(splat(d*x.step[n]), sums, a), low_a + low*x.total[n]
+                sums, d, low = block(m, p + size, x, n + 1)
+                b, low_b = fma(splat(d*x.step[n + 1]), sums, b), low_b + low*x.total[n + 1]
+                p += 2*size
+            if (k >> 5) & 1:
+                sums, d, low = block(m, p, x, (k >> 5) - 1)
+                a, low_a = fma(splat(d*x.step[(k >> 5) - 1]), sums, a), low_a + low*x.total[(k >> 5) - 1]
+            y[r] = hsum(a + b) + (low_a + low_b)
     return product
 
 # %% ../nbs/75b_matvec.ipynb #f8d37977

@@ -26,7 +26,8 @@ from numpy import float32
 from bendml import gpt2, llama
 from bendml.attention import split_heads
 from bendml.checkpoint.gguf import read_gguf
-from bendml.checks import ContextError, WeightsError, check_ids, check_shapes, check_tied
+from bendml.checks import ContextError, check_ids, check_shapes
+from bendml.curves import gelu_row, soften, swiglu
 from bendml.matvec import Fixed, fixed, rows, to_fixed
 from bendml.rope import angles, rotate_pairs
 from bendml.stored import FORMATS, Memory, Tensor, memory, pack, tensor, unpack
@@ -90,14 +91,14 @@ class Work(NamedTuple):
     y: np.ndarray        # (C,)
     gate: np.ndarray     # (F,)
     up: np.ndarray       # (F,)
-    scores: np.ndarray   # (H, T)
+    scores: np.ndarray   # (H, T), T rounded up to eights
     logits: np.ndarray   # (V,)
 
 def work(s: Sizes) -> Work:
     "Room for one token."
     c, wide, narrow, f = s.channels, s.heads*s.size, s.shared*s.size, s.hidden
     lengths = (c, c, wide, narrow, narrow, wide, c, f, f)
-    return Work(*(np.zeros(n, float32) for n in lengths), np.zeros((s.heads, s.context), float32), np.zeros(s.vocab, float32))
+    return Work(*(np.zeros(n, float32) for n in lengths), np.zeros((s.heads, -(-s.context//8)*8), float32), np.zeros(s.vocab, float32))
 
 
 # %% [markdown]
@@ -125,15 +126,9 @@ def _turn(x, cos, sin):
 
 @njit
 def _activate(gate, up, gated, i0, i1):
-    "SwiGLU or GELU in place of `up`. GELU's 0.5 (1 + tanh u) is 1/(1 + exp(-2u))."
-    for i in range(i0, i1):
-        z = up[i]
-        if gated:
-            g = gate[i]
-            up[i] = g/(float32(1) + float32(math.exp(-g)))*z
-        else:
-            u = float32(-2*math.sqrt(2/math.pi))*(z + float32(0.044715)*z*z*z)
-            up[i] = z/(float32(1) + float32(math.exp(u)))
+    "SwiGLU or GELU in place of `up`, from i0 to i1, multiples of 8."
+    if gated: swiglu(gate, up, i0, i1)
+    else: gelu_row(up, i0, i1)
 
 @njit
 def _add_bias(y, b, i0, i1):
@@ -165,10 +160,7 @@ def _look(q, first, keys, values, start, count, D, scores, out):
         for i in range(0, D, 8): total = fma(load(q, first + i), load(keys, start + t*D + i), total)
         scores[t] = hsum(total)*scale
         top = max(top, scores[t])
-    weight = float32(0)
-    for t in range(count):
-        scores[t] = float32(math.exp(scores[t] - top))
-        weight += scores[t]
+    weight = soften(scores, count, top)
     for i in range(0, D, 8): store(out, first + i, splat(float32(0)))
     for t in range(count):
         share = splat(scores[t]/weight)
@@ -211,7 +203,8 @@ def _project(s, m, n, l, w, fx, t, parts):
 @njit
 def _feed(s, m, n, l, w, fx, t, parts):
     "One thread's share of the feed-forward network's first half."
-    a, b = _part(t, parts, s.hidden)
+    a, b = _part(t, parts, s.hidden >> 3)
+    a, b = 8*a, 8*b
     if s.gated: rows(n.number[l, 4], m, n.at[l, 4], s.channels, w.h, fx, w.gate, a, b)
     rows(n.number[l, 5], m, n.at[l, 5], s.channels, w.h, fx, w.up, a, b)
     _add_bias(w.up, n.bup[l], a, b)
@@ -331,15 +324,13 @@ class Decoder:
 #| export
 @njit(cache=True, parallel=True)
 def _soft_rows(scores, first):
-    "Softmax of the first `first + i + 1` scores of each row i, in place; the others become 0. scores: (H, N, T)."
+    "Softmax of the first `first + i + 1` scores of each row i, in place; the others become 0. scores: (H, N, T), T a multiple of 8."
     H, N, T = scores.shape
     for j in prange(H*N):
         row, count = scores[j//N, j%N], first + j%N + 1
-        top, total = row[0], float32(0)
+        top = row[0]
         for t in range(1, count): top = max(top, row[t])
-        for t in range(count):
-            row[t] = math.exp(row[t] - top)
-            total += row[t]
+        total = soften(row, count, top)
         for t in range(count): row[t] /= total
         for t in range(count, T): row[t] = 0
 
@@ -351,15 +342,17 @@ ROWS = 128  # rows of attention at a time
 
 def _attend(q, k, v, before):
     "Causal attention: q (H, N, D) of the last N tokens, k and v (G, T, D); `before` tokens come before them."
-    out, share = np.empty_like(q), len(q)//len(k)
+    out = np.empty_like(q)
     q = q*float32(1/math.sqrt(q.shape[2]))
     for i in range(0, q.shape[1], ROWS):
         part = q[:, i:i + ROWS]
         seen = before + i + part.shape[1]
-        grouped = part.reshape(len(k), -1, q.shape[2]) if share == 1 or part.flags.c_contiguous else np.ascontiguousarray(part).reshape(len(k), -1, q.shape[2])
-        scores = np.matmul(grouped, k[:, :seen].swapaxes(1, 2)).reshape(len(q), part.shape[1], seen)
+        grouped = part.reshape(len(k), -1, q.shape[2])   # the heads that share keys, one below the other
+        scores = np.zeros((len(k), grouped.shape[1], -(-seen//8)*8), float32)
+        scores[:, :, :seen] = grouped @ k[:, :seen].swapaxes(1, 2)
+        scores = scores.reshape(len(q), part.shape[1], -1)
         _soft_rows(scores, before + i)
-        out[:, i:i + ROWS] = np.matmul(scores.reshape(len(k), -1, seen), v[:, :seen]).reshape(part.shape)
+        out[:, i:i + ROWS] = (scores.reshape(len(k), grouped.shape[1], -1)[:, :, :seen] @ v[:, :seen]).reshape(part.shape)
     return out
 
 
