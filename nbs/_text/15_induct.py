@@ -1,0 +1,396 @@
+# %%
+#| default_exp laws.induct
+
+# %% [markdown]
+# # Induction
+# > A law is a function that returns `True`, whatever it is given; here are the dominoes of its proof.
+#
+# ```python
+# @law(induct='x')
+# def add_zero(x: Nat):
+#     "Adding nothing changes nothing."
+#     return add(x, Z()) == x
+# ```
+#
+# A law is an ordinary function. Its asserts say what it assumes, and what it returns is the claim. It can be called, and
+# then it is a test of one case. And it can be proved, and then it is known for all cases.
+#
+# How can that be, when there are infinitely many? Think of dominoes. If the first one falls, and if each one that falls
+# brings down the next, then all of them fall, and we did not have to look at each. For a claim about natural numbers
+# the first domino is the claim for `Z()`; that each brings down the next is the claim for `S(m)`, when it may be assumed
+# for `m`. What may be assumed is called the *induction hypothesis*. Lists fall the same way, from the tail to the whole;
+# trees from both branches to the tree.
+#
+# This page makes those dominoes, each a text for the solvers. A solver does no induction. It only has to see that one
+# case follows from the definitions, the hypothesis, and the laws that are cited.
+
+# %%
+#| hide
+#| export
+import ast, hashlib, itertools, types
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bendml.laws.datatypes import LawError
+from bendml.laws.read import Fixed, Function, State, function_of, matches, read_source, type_vars
+from bendml.laws.reflect import Reader, definitions, signature, symbols, whole
+from bendml.laws.solvers import Answer
+from bendml.laws.terms import (BOOL, INT, App, Forall, Sort, Symbol, Term, Var, at_sort, at_types, build, constructors, equal, exhausted,
+                               fields, forall, free, implies, literal, script, substitute, subterms)
+
+
+# %% [markdown]
+# ## What a law says
+
+# %%
+#| export
+@dataclass(eq=False)
+class Law(Fixed):
+    "A claim about pure functions, and how to prove it. Call it to test one case; `prove` it for all."
+    fn: types.FunctionType
+    induct: str | None = None            # the parameter, or with `strong` an integer expression, that the proof goes along
+    gen: tuple[str, ...] = ()            # parameters that the induction hypothesis is about for all values
+    depth: int = 1                       # how many constructors an induction case looks into
+    strong: bool = False                 # the hypothesis holds for everything smaller, not only the next smaller
+    cite: tuple = ()                     # laws that may be used, or instances of them
+    opaque: tuple = ()                   # functions whose definitions are not used
+    inline: tuple = ()                   # functions that are replaced by what they say
+    split: tuple[str, ...] = ()          # terms for which the solvers are reminded how they can be made
+    trigger: object = None               # where other proofs may use this law: terms, as text; `;` between terms of one group
+    ih: object = None                    # where this proof may use its induction hypothesis, likewise
+    unfold: int = 2                      # how often functions with a measure are unfolded
+    assumed: bool = False                # an axiom
+
+    def __post_init__(self):
+        self.__name__, self.__module__, self.__doc__ = self.fn.__name__, self.fn.__module__, self.fn.__doc__
+        node, self.file = read_source(self.fn)
+        self.node, self.where = node, f'{self.file}:{node.lineno}'
+        self.params = signature(self.fn, node, self.file)
+        self.reader = Reader(self.fn, node, self.file)
+        self.hyps, self.claim, self.links = _read_law(self)
+        self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
+        self.code, self.uses = self.fn.__code__, self.reader.uses
+        _check_options(self)
+        self.fixed = True
+
+    def __call__(self, *args): return self.fn(*args)
+    def at(self, **terms: str) -> 'Cited':
+        "The law with terms, given as text, for some of its parameters; for all values of the others."
+        return Cited(self, terms)
+    def here(self, **terms: str) -> 'Cited':
+        "The law with terms for some of its parameters; the others are the citing law's of the same name."
+        return Cited(self, {p.name: p.name for p in self.params} | terms)
+    def seen(self, *trigger: str) -> 'Cited':
+        "The law, to be used where these terms are seen."
+        return Cited(self, {}, trigger)
+    def __repr__(self): return f'law {self.__name__}{statement(self)}'
+
+class Cited(NamedTuple):
+    "A law as another one uses it."
+    law: Law
+    terms: dict = {}
+    trigger: object = None
+
+def statement(law: Law) -> str:
+    "What a law says, in symbols."
+    given = ''.join(f' ({p.name}: {p.sort})' for p in law.params)
+    lines = [f'  where {ast.unparse(s)}' for s in law.node.body if isinstance(s, ast.Assign)]
+    lines += [f'  given {ast.unparse(s.test)}' for s in law.node.body if isinstance(s, ast.Assert)]
+    claim = next(ast.unparse(s.value) for s in law.node.body if isinstance(s, ast.Return))
+    return given + '\n' + '\n'.join([*lines, '  ' + claim])
+
+
+# %% [markdown]
+# A law's body is assignments, asserts and one `return`. A chain `a == b == c` is a calculation: each step is proved by
+# itself, with the steps before it known, and what the law says in the end is that the first equals the last.
+
+# %%
+#| export
+def _read_law(law: Law) -> tuple[tuple[Term, ...], Term, tuple[Term, ...]]:
+    "What a law assumes, what it claims, and the steps that lead to the claim."
+    r, hyps = law.reader, []
+    at = State({p.name: p for p in law.params})
+    for s in law.node.body:
+        match s:
+            case ast.Expr(ast.Constant(str())): pass
+            case ast.Assert(test, None):
+                hyps.append(r.expr(test, at, BOOL))
+                at = at.given(hyps[-1])
+            case ast.Assign([ast.Name(name)], value): at = State(at.names | {name: r.expr(value, at)}, (), at.conds)
+            case ast.Return(value) if value is not None and s is law.node.body[-1]:
+                claim = r.expr(value, at, BOOL)
+                chain = isinstance(value, ast.Compare) and len(value.ops) > 1 and all(isinstance(o, ast.Eq) for o in value.ops)
+                links = claim.args if chain and claim.op == 'and' else (claim,)
+                return tuple(hyps), equal(links[0].args[0], links[-1].args[1]) if len(links) > 1 else claim, links
+            case _: raise r.refuse(s, 'not understood in a law', 'assert, name = value, and one return at the end', ast.unparse(s).splitlines()[0][:60])
+    raise r.refuse(law.node, 'a law without a claim', 'return', 'the end of the function')
+
+def _check_options(law: Law) -> None:
+    "The options name what there is."
+    names = {p.name: p.sort for p in law.params}
+    wrong = lambda what, expected, observed: LawError(f'{law.where} in {law.__name__}', what, expected, observed)
+    if law.induct and not law.strong:
+        if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
+        if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
+    if bad := [g for g in law.gen if g not in names or g == law.induct]: raise wrong('gen', 'other parameters', bad[0])
+    if bad := [c for c in law.cite if not isinstance(c, (Law, Cited))]: raise wrong('cite', 'laws', repr(bad[0]))
+    if bad := [f for f in law.opaque + law.inline if function_of(f) is None]: raise wrong('opaque or inline', 'pure functions', repr(bad[0]))
+    if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
+        raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
+    if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
+    if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
+        raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
+
+
+# %% [markdown]
+# ## Formulas for the solvers
+#
+# A law becomes a formula with all its parameters bound. Its trigger says where a solver may use it; we pick the left side
+# of the equation, or the fewest function calls that mention every variable. A trigger can make a proof fail, never
+# make one succeed that should not: it only says where to look.
+
+# %%
+#| export
+_IN_TRIGGER = {'select', 'store', '+', '-', '*'}
+
+def _can_trigger(t: Term) -> bool:
+    ok = lambda s: isinstance(s, Var) or isinstance(s, App) and (isinstance(s.op, Symbol) and s.op.part != 'is' or not isinstance(s.op, str) or s.op in _IN_TRIGGER)
+    return isinstance(t, App) and bool(t.args) and bool(symbols(t)) and all(map(ok, subterms(t)))
+
+def pick_trigger(vars: tuple[Var, ...], parts: tuple[Term, ...]) -> tuple[tuple[Term, ...], ...]:
+    "Terms that mention all variables: the left side of the claim, or few large calls; none if that cannot be."
+    claim = parts[-1]
+    if isinstance(claim, App) and claim.op == '=' and _can_trigger(claim.args[0]) and set(vars) <= set(free(claim.args[0])): return ((claim.args[0],),)
+    found, missing = [], set(vars)
+    for part in reversed(parts):
+        for t in subterms(part):
+            if missing & set(free(t)) and _can_trigger(t) and isinstance(t.op, Symbol):
+                found.append(t)
+                missing -= set(free(t))
+    return (tuple(found),) if not missing and found else ()
+
+def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, ...], ...]:
+    "Triggers as text: alternatives in a tuple, `;` between terms of one group."
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    return tuple(tuple(read_term(reader, t, names) for t in group.split(';')) for group in texts)
+
+def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) -> Term:
+    "A term as text, in the names of a law; any field of any value may be asked for."
+    try: node = ast.parse(text.strip(), mode='eval').body
+    except SyntaxError: raise reader.refuse(reader.node, 'not an expression', 'Python', text) from None
+    reader = Reader(reader.fn, reader.node, reader.file)
+    reader.any_field = True
+    return reader.expr(node, State(names), want)
+
+def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = ()) -> Term:
+    "The law for all values of some of its parameters, with given terms for the others."
+    bound = {v: Var(v.name + '!', v.sort) for v in over}
+    by = {p: names.get(p.name, p) for p in law.params} | bound
+    hyps, claim = given + tuple(substitute(h, by) for h in law.hyps), substitute(law.claim, by)
+    vars = tuple(bound.values())
+    if not vars: return implies(hyps, claim)
+    if trigger: groups = read_terms(law.reader, trigger, {p.name: by[p] for p in law.params})
+    else: groups = pick_trigger(vars, (*hyps, claim))
+    return forall(vars, implies(hyps, claim), groups)
+
+
+# %% [markdown]
+# ## Induction
+#
+# The cases of a proof. Each has terms in the place of the induction variable, hypotheses, and perhaps a condition. For a
+# datatype: a case for each constructor, with the hypothesis for each part of it that is of the same sort. With `depth=2`
+# the parts are opened too (a list is empty, or has one element, or begins with two), and the hypothesis holds for all
+# parts of parts. That is right because a value's parts are fewer than its own, and it has to end.
+
+# %%
+#| export
+class Step(NamedTuple):
+    "A case of a proof."
+    label: str
+    names: dict                            # parameter -> what it is in this case
+    known: tuple[tuple[str, Term], ...] = ()
+
+def _shapes(t: Var, depth: int) -> list[Term]:
+    "The ways in which a value can be made, looking `depth` constructors deep; variables for what is not looked into."
+    out = []
+    for c in constructors(t.sort):
+        parts = [Var(f'{t.name}.{n}', s) for n, s in fields(c, t.sort)]
+        open_ = [_shapes(p, depth - 1) if p.sort == t.sort and depth > 1 else [p] for p in parts]
+        out += [build(c, args, t.sort) for args in itertools.product(*open_)]
+    return out
+
+def _by_structure(law: Law, x: Var, gen: tuple[Var, ...]) -> list[Step]:
+    steps = []
+    for shape in _shapes(x, law.depth):
+        parts = [s for s in subterms(shape) if s.sort == x.sort and s != shape]
+        known = tuple((f'induction hypothesis for {_text(p)}', formula(law, gen, {x.name: p}, law.ih)) for p in parts)
+        steps.append(Step(_text(shape), {x.name: shape}, known))
+    return steps
+
+def _text(t: Term) -> str:
+    "A term in Python's words."
+    if isinstance(t, Var): return t.name
+    name = t.op.owner.__name__ if isinstance(t.op, Symbol) else str(t.op)
+    return f"{name}({', '.join(map(_text, t.args))})" if t.args or isinstance(t.op, Symbol) else name
+
+
+# %% [markdown]
+# Along an integer `n` there are two cases, `n <= 0` without a hypothesis, and `n > 0` with the hypothesis for `n - 1`. In
+# strong induction, along an integer expression, the hypothesis holds for all values that make the expression smaller, but
+# not negative.
+
+# %%
+#| export
+def _by_number(law: Law, n: Var, gen: tuple[Var, ...]) -> list[Step]:
+    before = App('-', (n, literal(1)), INT)
+    small, large = App('<=', (n, literal(0)), BOOL), App('<', (literal(0), n), BOOL)
+    return [Step(f'{n.name} <= 0', {}, (('the case', small),)),
+            Step(f'{n.name} > 0', {}, (('the case', large), (f'induction hypothesis for {n.name} - 1', formula(law, gen, {n.name: before}, law.ih))))]
+
+def _by_measure(law: Law, gen: tuple[Var, ...]) -> list[Step]:
+    m = read_term(law.reader, law.induct, {p.name: p for p in law.params}, INT)
+    over = tuple(p for p in law.params if p in gen or p in free(m))
+    then = substitute(m, {v: Var(v.name + '!', v.sort) for v in over})
+    smaller = (App('<=', (literal(0), then), BOOL), App('<', (then, m), BOOL))
+    return [Step(f'everything with smaller {law.induct} done', {}, (('induction hypothesis', formula(law, over, {}, law.ih, smaller)),))]
+
+def steps(law: Law) -> list[Step]:
+    "The cases of a law's proof."
+    if not law.induct: return [Step('', {})]
+    gen = tuple(p for p in law.params if p.name in law.gen)
+    if law.strong: return _by_measure(law, gen)
+    x = next(p for p in law.params if p.name == law.induct)
+    return _by_number(law, x, gen) if x.sort == INT else _by_structure(law, x, gen)
+
+
+# %% [markdown]
+# ## Obligations
+#
+# A case together with all that may be used makes an obligation. What may be used: what the law assumes, the
+# hypotheses, cited laws, the definitions of the functions that occur, and for every datatype's constant that it is made by
+# one of the constructors. There is no way to add anything else.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Obligation:
+    "One text that has to be unsatisfiable."
+    label: str
+    text: str
+    answers: tuple[Answer, ...] = ()
+
+    @property
+    def key(self) -> str:
+        "The text's SHA-256."
+        return hashlib.sha256(self.text.encode()).hexdigest()
+    def said(self, solver: str) -> str: return next((a.result for a in self.answers if a.solver == solver), '')
+
+def _types_at(law: Law, terms: list[Term]) -> list[dict]:
+    "At which types a law that holds for all types is of use: those at which its functions occur."
+    if not law.types: return [{}]
+    found = {t: {} for t in law.types}
+    for s in symbols(law.claim, *law.hyps):
+        for there in symbols(*terms):
+            types = {}
+            if there.owner is s.owner and all(matches(p, q, types) for p, q in zip(s.types, there.types)):
+                for t, sort in types.items(): found.get(t, {})[sort] = None
+    return [dict(zip(found, choice)) for choice in itertools.islice(itertools.product(*found.values()), 16)]
+
+def _cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
+    "The formulas of a cited law, in one case of a proof."
+    used, given, trigger = (c.law, c.terms, c.trigger) if isinstance(c, Cited) else (c, {}, None)
+    if bad := set(given) - {p.name for p in used.params}: raise LawError(f'{law.where} in {law.__name__}', f'{used.__name__}.at', f'parameters of {used.__name__}', min(bad))
+    types, put = {}, {}
+    for p in used.params:
+        if p.name not in given: continue
+        known = all(t in types for t in type_vars(p.sort))
+        put[p.name] = read_term(law.reader, given[p.name], names, at_sort(p.sort, types) if known else None)
+        if not matches(p.sort, put[p.name].sort, types): raise LawError(f'{law.where} in {law.__name__}', f'{used.__name__}.at({p.name}=...)', str(p.sort), str(put[p.name].sort))
+    over = tuple(p for p in used.params if p.name not in given)
+    out = []
+    for more in _types_at(used, terms) if len(types) < len(used.types) else [{}]:
+        types_now = more | types
+        general = formula(used, used.params, {}, trigger or used.trigger)
+        out.append(_instance(at_types(general, types_now), put, over, types_now))
+    return out
+
+def _instance(general: Term, put: dict, over: tuple[Var, ...], types: dict) -> Term:
+    "A law's formula with terms for some of its variables. Triggers that lose their variables are left out."
+    if not put or not isinstance(general, Forall): return general
+    by = {v: put[v.name[:-1]] for v in general.vars if v.name[:-1] in put}
+    left = tuple(v for v in general.vars if v not in by)
+    body = substitute(general.body, by)
+    groups = tuple(g for g in (tuple(substitute(t, by) for t in group) for group in general.triggers)
+                   if set(left) <= set(free(*g)) and all(set(left) & set(free(t)) for t in g))
+    return forall(left, body, groups)
+
+
+# %%
+#| export
+def _inlined(t: Term, by: dict) -> Term:
+    "The term with some functions replaced by what they say."
+    if isinstance(t, Var) or not by: return t
+    if isinstance(t, Forall): return Forall(t.vars, _inlined(t.body, by), ())
+    args = tuple(_inlined(a, by) for a in t.args)
+    if isinstance(t.op, Symbol) and t.op.owner in by:
+        f = t.op.owner
+        types = dict(zip(f.types, t.op.types))
+        return _inlined(substitute(at_types(f.cases[0].value, types), {at_types(p, types): a for p, a in zip(f.params, args)}), by)
+    return App(t.op, args, t.sort)
+
+def _unfolded(terms: list[Term], rounds: int, opaque: set) -> list[tuple[str, Term]]:
+    "Functions with a measure, unfolded where they stand on terms without bound variables."
+    out, new = {}, list(terms)
+    for _ in range(rounds):
+        calls = [s for t in new for s in subterms(t) if isinstance(s, App) and isinstance(s.op, Symbol) and isinstance(s.op.owner, Function)
+                 and s.op.owner.measure is not None and s.op.owner.recursive() and s.op.owner not in opaque
+                 and s not in out and not any(v.name.endswith('!') for v in free(s))]
+        new = []
+        for s in dict.fromkeys(calls):
+            f, types = s.op.owner, dict(zip(s.op.owner.types, s.op.types))
+            body = substitute(at_types(whole(f), types), {at_types(p, types): a for p, a in zip(f.params, s.args)})
+            out[s] = equal(s, body)
+            new.append(out[s])
+    return [('unfolded', e) for e in out.values()]
+
+def _obligation(law: Law, step: Step, number: int) -> Obligation:
+    "The text of one link of one case."
+    names = {p.name: p for p in law.params} | step.names
+    by = {p: names[p.name] for p in law.params}
+    links = [substitute(l, by) for l in law.links]
+    known = [('given', substitute(h, by)) for h in law.hyps] + [('a step before', l) for l in links[:number]] + list(step.known)
+    goal = links[number]
+    opaque = {function_of(f) for f in law.opaque}
+    for c in law.cite:
+        base = [goal, *(t for _, t in known)]
+        base += [t for _, t in definitions(base, opaque)]
+        known += [(f'law {(c.law if isinstance(c, Cited) else c).__name__}', t) for t in _cited(law, c, names, base)]
+    inline = {function_of(f): 1 for f in law.inline}
+    known, goal = [(why, _inlined(t, inline)) for why, t in known], _inlined(goal, inline)
+    known += _unfolded([goal, *(t for _, t in known)], law.unfold, opaque)
+    ask = [read_term(law.reader, t, names) for t in law.split]
+    known += definitions([goal, *(t for _, t in known), *ask], opaque)
+    values = [*ask, *(v for v in free(goal, *(t for _, t in known)) if constructors(v.sort))]
+    known += [('how it is made', exhausted(v)) for v in values if constructors(v.sort)]
+    label = step.label + (f', step {number + 1}' if len(links) > 1 else '')
+    return Obligation(label, script(known, goal, f'{law.__module__}.{law.__name__}' + (f', case {label}' if label else '')))
+
+def obligations(law: Law) -> tuple[Obligation, ...]:
+    "All that has to be shown for a law: its cases, divisors in it that must not be zero, and what its functions need."
+    if law.assumed: return ()
+    own = [_obligation(law, step, n) for step in steps(law) for n in range(len(law.links))]
+    for node, conds, claim in law.reader.nonzero:
+        facts = definitions([*conds, claim]) + [('given', c) for c in conds]
+        own.append(Obligation(f'line {node.lineno}: a divisor that is not zero', script(facts, claim, f'{law.__module__}.{law.__name__}, a divisor')))
+    checks = [c for s in functions(law) for c in s.checks]
+    return tuple(own) + tuple(Obligation(c.why, c.text) for c in dict.fromkeys(checks))
+
+def functions(law: Law) -> list[Function]:
+    "The functions that a law speaks of, and those that they call."
+    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)], {}
+    while todo:
+        f = todo.pop(0)
+        if f not in seen:
+            seen[f] = None
+            todo += [g for u in f.uses.values() if (g := function_of(u))]
+    return list(seen)
