@@ -37,7 +37,7 @@ serve: docs   ## build the site and show it on http://localhost:8000
 	$(PY) -m http.server -d _docs 8000
 
 lab: .venv/ready   ## JupyterLab, with notebooks and text paired
-	$(BIN)/jupyter lab nbs
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/nbs
 
 bench: .venv/ready .venv/torch   ## speeds, as ratios against PyTorch in one run
 	$(BIN)/bendml data mnist
