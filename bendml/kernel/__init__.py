@@ -105,7 +105,7 @@ class Kernel:
         self.__name__, self.__qualname__, self.__module__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__qualname__, fn.__module__, fn.__doc__, fn
         self.source = read_kernel(fn)
         if self.fastmath - FASTMATH: raise KernelError(self.source.where(), 'fast, and not safe', ', '.join(sorted(FASTMATH)), ', '.join(sorted(self.fastmath - FASTMATH)))
-        self.digest = digest(self.source)
+        self.digest = digest(self.source, ' '.join(sorted(self.fastmath)))
         self.proof: Proof | None = None
         if not unchecked: self.prove()
 
@@ -114,6 +114,7 @@ class Kernel:
         self.proof = None if again else remembered(self.digest)
         if self.proof is None:
             self.proof = prove_source(self.source)
+            if self.fastmath and self.proof.values: raise KernelError(self.source.where(), 'sums in any order, and a claim about their order', 'no fastmath, or no claims about values', f'fastmath={self.fastmath}')
             remember(self.digest, self.proof)
         return self.proof
 

@@ -20,6 +20,11 @@ def assigned(stmts: list) -> set[str]:
     "The names that some statements give a value."
     return {n.id for s in stmts for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
+def _merged(c: Term, then: dict, other: dict) -> dict:
+    "What names hold after an if: what both ways gave a value."
+    both = [n for n in then if n in other and (then[n] is other[n] or not isinstance(then[n], Buffer))]
+    return {n: then[n] if then[n] is other[n] else choose(c, then[n], other[n]) for n in both}
+
 class Statements(Memory):
     "Assignments, conditions, contracts."
     def block(self, stmts: list) -> None:
@@ -70,20 +75,22 @@ class Statements(Memory):
         return Buffer(s.targets[0].id, dtype, n, len(self.born), given=False, written=True)
 
     def If(self, s):
-        c, before = self.test(s.test), dict(self.env)
+        c, before = self.test(s.test), self.saved()
         def arm(stmts):
-            self.env = dict(before)
+            self.restore(before)
             self.block(stmts)
-            return self.env
+            return self.saved()
         then, found = self.under(c, lambda: arm(s.body))
         other, more = self.under(negate(c), lambda: arm(s.orelse))
-        both = [n for n in then if n in other and (then[n] is other[n] or not isinstance(then[n], Buffer))]
-        self.env = {n: then[n] if then[n] is other[n] else choose(c, then[n], other[n]) for n in both}
+        self.restore(tuple(_merged(c, a, b) for a, b in zip(then, other)))
         self.facts += found + more
+    def saved(self) -> tuple[dict, ...]: return (dict(self.env),)
+    def restore(self, saved: tuple[dict, ...]) -> None: self.env = dict(saved[0])
 
     def Assert(self, s):
-        claim = self.test(s.test)
-        self.check('assert', s, claim, ast.unparse(s.test))
+        if not self.follows(s.test): return
+        claim = self.claim(s.test)
+        self.check('assert', s.test, claim, ast.unparse(s.test))
         self.facts.append(claim)
 
     def Expr(self, s):
@@ -165,7 +172,7 @@ class Walk(Statements):
 
     def go(self, s, body, given, changed, loop, r: Rounds):
         "Through a round."
-        entry, outside = dict(self.env), len(self.facts)
+        entry, outside, was = dict(self.env), len(self.facts), self.memory()
         says = [a for kind, a in given if kind is invariant and self.follows(a)]
         def state(names: dict, at: Term) -> list[Term]:
             "The invariants, where names have these values and the loop's number is `at`."
@@ -173,12 +180,15 @@ class Walk(Statements):
             claims = [self.claim(a) for a in says]
             self.env = before
             return claims
+        says += self.around(body)
         for a, c in zip(says, state({}, r.start)): self.check('invariant', a, c, f'{ast.unparse(a)}, when the loop begins', given=r.after)
         adds = {n: self.added(n, body, changed) for n in changed}
         heads = {n: integer('+', entry[n], integer('*', adds[n], r.k)) if adds[n] is not None else self.anything(n, entry[n]) for n in changed}
         self.loops += (loop,)
+        self.inside(says)
         if self.kinds.setdefault(s.target.id, INT) != INT: raise self.refuse(s, f'{s.target.id} changes its kind', 'one kind of value for a name')
         self.facts += r.facts
+        self.forget(body)
         self.facts += state(heads, r.value)
         self.env = entry | heads | {s.target.id: r.value}
         self.block(body)
@@ -190,7 +200,8 @@ class Walk(Statements):
         del self.facts[outside:]
         final = {n: integer('+', entry[n], integer('*', adds[n], r.count)) if adds[n] is not None else self.anything(n, entry[n]) for n in changed}
         self.env = {n: v for n, v in (entry | final).items()}
-        skipped = conj(*(equal(final[n], entry[n]) for n in changed if adds[n] is None and entry[n].sort in (INT, BOOL)))
+        self.forget(body)
+        skipped = conj(*(equal(final[n], entry[n]) for n in changed if final[n] != entry[n] and adds[n] is None), *self.same(was))
         for c in state(final, r.last): self.facts.append(implies(r.after, c))
         if r.after and skipped != TRUE: self.facts.append(implies((negate(conj(*r.after)),), skipped))
 
@@ -202,6 +213,11 @@ class Walk(Statements):
         self.functional |= (values := any(map(other, ast.walk(a))))
         return not values
     def claim(self, a: ast.expr) -> Term: return self.exactly(lambda: self.test(a))
+    def around(self, body: list) -> list: return []
+    def inside(self, says: list) -> None: pass
+    def memory(self) -> object: return None
+    def forget(self, body: list) -> None: pass
+    def same(self, was: object) -> list[Term]: return []
     def anything(self, name: str, was: Term) -> Term: return was if was.sort not in (INT, BOOL) else self.fresh(name, was.sort)
 
     def added(self, name: str, body: list, changed: list) -> Term | None:
@@ -225,6 +241,7 @@ class Walk(Statements):
         self.loops += (Loop(literal(0), 'while', len(self.born), False, s),)
         heads = {n: self.anything(n, entry[n]) for n in changed}
         self.env = entry | heads
+        self.forget(body)
         self.facts += [self.claim(a) for a in says]
         self.facts.append(self.test(s.test))
         size = self.exactly(lambda: self.int(measures[0]))
@@ -235,6 +252,7 @@ class Walk(Statements):
         self.loops = self.loops[:-1]
         del self.facts[outside:]
         self.env = entry | {n: self.anything(n, entry[n]) for n in changed}
+        self.forget(body)
         self.facts += [self.claim(a) for a in says]
         self.facts.append(negate(self.test(s.test)))
 
@@ -283,9 +301,10 @@ class KernelWalk(Walk):
         body = [s for s in self.source.node.body]
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant): del body[0]
         given, body = self.contracts(body, (requires,))
-        for _, a in given: required(a, self.claim(a))
-        if body and isinstance(body[-1], ast.Return): self.last = body.pop()
-        else: self.last = None
+        for _, a in given:
+            if not KernelWalk.follows(self, a): raise self.refuse(a, 'requires speaks of cells or floats', 'integers and lengths, which a call can check at once', hint='an integer buffer may have a contract for its cells')
+            required(a, self.claim(a))
+        self.last = body.pop() if body and isinstance(body[-1], ast.Return) else None
         ends = []
         while body and isinstance(e := body[-1], ast.Expr) and isinstance(e.value, ast.Call) and self.meaning(e.value.func) is ensures: ends = body.pop().value.args + ends
         return body, ends

@@ -25,6 +25,8 @@ import numpy as np
 
 from bendml.kernel.contracts import (CONTRACTS, FLOATS, INTS, Buf, KernelError, Param, Size, Source, Touches, decreases, dotted, ensures, f32, f64, filled, i64,
                                      int_range, invariant, once, requires)
+from bendml.kernel.numbers import Number
+from bendml.laws.read import function_of
 from bendml.laws.terms import BOOL, FALSE, INT, TRUE, App, Sort, Term, Var, conj, equal, implies, literal, negate
 
 # %% [markdown]
@@ -38,7 +40,7 @@ from bendml.laws.terms import BOOL, FALSE, INT, TRUE, App, Sort, Term, Var, conj
 #| export
 PARAM, MEMORY = 2**48, 2**56
 I64 = int_range(i64)
-FLOAT, VECTOR, TILE = Sort('float'), Sort('vector'), Sort('tile')
+FLOAT, VECTOR, TILE = Sort(Number), Sort('vector'), Sort('tile')
 _GIVES = {'f32': FLOAT, 'f64': FLOAT, 'vector': VECTOR, 'tile': TILE, 'int': INT}
 
 def integer(op: str, a: Term, b: Term) -> Term:
@@ -188,7 +190,7 @@ class State:
 _ARITH = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*'}
 _ORDER = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '=', ast.NotEq: 'distinct'}
 _MATH = tuple(getattr(math, n) for n in 'exp log sqrt tanh sin cos erf fabs log1p expm1 pow'.split())
-ANY = App('any', (), FLOAT)   # a number whose value does not matter here
+ANY = App('any', (), FLOAT)   # a float whose value does not matter here
 
 class Expressions(State):
     "Expressions as terms. A float's value does not matter to where memory is touched, and is not followed."
@@ -250,7 +252,7 @@ class Expressions(State):
         if isinstance(node.op, (ast.FloorDiv, ast.Mod)):
             if self.span(b)[0] < 1: self.check('divisor', node, less(literal(0), b), 'a divisor above zero', b)
             return App('div' if isinstance(node.op, ast.FloorDiv) else 'mod', (a, b), INT)
-        if isinstance(node.op, ast.Div): return ANY
+        if isinstance(node.op, ast.Div): return self.float_op(node, a, b)
         n = b.op if isinstance(b, App) and type(b.op) is int and 0 <= b.op < 2**32 else None
         if n is not None and n < 63 and isinstance(node.op, ast.Pow) and isinstance(a, App) and type(a.op) is int: return self.fits(literal(a.op**n), node)
         if n is not None and isinstance(node.op, ast.BitAnd) and n & (n + 1) == 0: return App('mod', (a, literal(n + 1)), INT)
@@ -271,7 +273,8 @@ class Expressions(State):
             right = self.value(right)
             if type(op) not in _ORDER or BOOL in (left.sort, right.sort): raise self.refuse(node, 'not understood', '< <= > >= == != between numbers')
             if left.sort == right.sort == INT: parts.append(less(left, right, _ORDER[type(op)]))
-            elif {left.sort, right.sort} <= {INT, FLOAT}: parts.append(self.float_compare(type(op), left, right))
+            elif {left.sort, right.sort} <= {INT, FLOAT} and not self.ghost: parts.append(self.float_compare(type(op), left, right))
+            elif self.ghost and left.sort == right.sort == FLOAT and isinstance(op, ast.Eq): parts.append(equal(left, right))
             else: raise self.refuse(node, 'not understood', 'numbers')
             left = right
         return conj(*parts)
@@ -348,12 +351,15 @@ class Memory(Expressions):
         "The value of a cell. Of an integer it is known what its type and its contract say."
         if buffer.dtype in FLOATS: return ANY
         seen = self.reads.get((buffer, index)) if not buffer.written and buffer.given else None
-        lo, hi = int_range(buffer.dtype)
-        value = self.reads[buffer, index] = seen or self.fresh(f'{buffer.name}_cell', INT, (lo, hi))
-        known = [conj(less(literal(lo), value, '<='), less(value, literal(hi), '<='))]*(buffer.dtype is not i64) + [buffer.element(value)]*(buffer.element is not None)
-        self.facts += known
+        value = self.reads[buffer, index] = seen or self.fresh(f'{buffer.name}_cell', INT, int_range(buffer.dtype))
+        self.facts += (known := self.cell_facts(buffer, value))
         self.always |= set(known)
         return value
+
+    def cell_facts(self, buffer: Buffer, value: Term) -> list[Term]:
+        "What is known of any cell of a buffer of integers."
+        lo, hi = int_range(buffer.dtype)
+        return [conj(less(literal(lo), value, '<='), less(value, literal(hi), '<='))]*(buffer.dtype is not i64) + ([buffer.element(value)] if buffer.element else [])
 
     def assign(self, target: ast.Subscript, value: Term, node: ast.AST) -> None:
         "Write a cell; into a buffer of integers only what its type and its contract allow."
@@ -372,6 +378,8 @@ class Memory(Expressions):
         if node.keywords: raise self.refuse(node, 'not understood', 'arguments without names')
         meaning = self.meaning(node.func)
         if meaning is len and len(node.args) == 1: return self.buffer(node.args[0]).length
+        if meaning is all and self.ghost: return self.every(node)
+        if self.ghost and callable(meaning) and (f := function_of(meaning)): return self.spec(node, f)
         if meaning in (min, max) and len(node.args) > 1: return self.extreme(node, meaning is min)
         if meaning in (i64, int): return self.widened(node)
         if meaning in (*FLOATS, float): return self.to_float(node)
@@ -420,9 +428,11 @@ class Memory(Expressions):
                 if r: at = self.fits(integer('+', at, self.fits(integer('*', literal(r), self.int(node.args[stride])), node)), node)
                 self.access(node, values[array], at, write, cells)
                 if write and values[array].dtype in INTS: raise self.refuse(node, 'a word that writes integers', 'a word that writes floats')
-        return None if gives is None else ANY if gives in ('f32', 'f64') else App('any', (), _GIVES[gives])
+        return None if gives is None else App('any', (), _GIVES[gives])
 
     def kernel(self, node, kernel): raise NotImplementedError
+    def every(self, node): raise NotImplementedError
+    def spec(self, node, function): raise NotImplementedError
 
 # %% [markdown]
 # ## What this does not show

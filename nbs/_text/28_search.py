@@ -36,8 +36,8 @@ from bendml.laws.terms import INT, App, Term, Var, free
 #| export
 class _Bare(ast.NodeTransformer):
     "Without contracts and annotations; `np.zeros` becomes one name."
-    def __init__(self, source: Source):
-        self.source, self.names = source, {}
+    def __init__(self, source: Source, keep: bool = False):
+        self.source, self.names, self.keep = source, {}, keep
         self.taken = {n.id for n in ast.walk(source.node) if isinstance(n, ast.Name)} | {p.name for p in source.params}
     def meaning(self, node): return self.source.meanings.get(dotted(node))
 
@@ -51,19 +51,22 @@ class _Bare(ast.NodeTransformer):
     visit_Attribute = visit_Name = rename
 
     def visit_Expr(self, node):
-        gone = isinstance(node.value, ast.Call) and self.meaning(node.value.func) in CONTRACTS
+        gone = not self.keep and isinstance(node.value, ast.Call) and self.meaning(node.value.func) in CONTRACTS
         return ast.copy_location(ast.Pass(), node) if gone else self.generic_visit(node)
-    def visit_Assert(self, node): return ast.copy_location(ast.Pass(), node)
+    def visit_Assert(self, node): return self.generic_visit(node) if self.keep else ast.copy_location(ast.Pass(), node)
     def visit_arg(self, node): return ast.copy_location(ast.arg(node.arg), node)
 
-def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = '') -> Callable:
-    "The kernel as a plain Python function; `swap` may put other things in the place of what global names mean, `first` is done first."
+_BUILTINS = {'ValueError': ValueError, 'IndexError': IndexError, 'range': range, 'AssertionError': AssertionError}
+
+def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = '', keep: bool = False) -> Callable:
+    """The kernel as a plain Python function; `swap` may put other things in the place of what global names mean, `first` is done
+    first, and with `keep` contracts are checked as it runs."""
     node = copy.deepcopy(source.node)
     node.decorator_list, node.returns = [], None
     node.body = ast.parse(first).body + node.body
-    strip = _Bare(source)
+    strip = _Bare(source, keep)
     module = ast.fix_missing_locations(ast.Module([strip.visit(node)], []))
-    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernels', '__builtins__': {'ValueError': ValueError, 'IndexError': IndexError, 'range': range}}
+    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernels', '__builtins__': _BUILTINS}
     exec(compile(module, source.path, 'exec', dont_inherit=True), names)
     return names[source.name]
 
@@ -123,7 +126,7 @@ def _watching(watch: Watch) -> Callable:
         return bare(meaning.source, swap) if hasattr(meaning, '__kernel__') else meaning
     return swap
 
-def _fillings(source: Source, sizes: dict) -> list[dict]:
+def fillings(source: Source, sizes: dict) -> list[dict]:
     "A few ways to fill the buffers of integers, as their contracts allow."
     def cells(p, how):
         n = eval(compile(ast.Expression(p.length), '', 'eval'), {'min': min, 'max': max, '__builtins__': {}}, dict(sizes)) if p.length is not None else sizes.get(f'len_{p.name}', 0)
@@ -139,7 +142,7 @@ def _fillings(source: Source, sizes: dict) -> list[dict]:
 
 def run_watched(source: Source, sizes: dict) -> str:
     "Run a kernel on these sizes; what a buffer saw that must not happen, or nothing."
-    try: fillings = _fillings(source, sizes)
+    try: fillings = fillings(source, sizes)
     except Exception: return ''
     for filling in fillings:
         watch = Watch()
