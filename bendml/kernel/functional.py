@@ -140,7 +140,10 @@ class Values(Floats):
 
     def around(self, body):
         return [c for c in self.outer if self.written(body)]
-    def inside(self, says): self.outer = self.outer + [a for a in says if isinstance(a, ast.Call) and a not in self.outer]
+    def inside(self, says):
+        number = self.loops[-1].name
+        self.outer = self.outer + [a for a in says if a not in self.outer and isinstance(a, ast.Call) and a.args and isinstance(a.args[0], ast.GeneratorExp)
+                                   and any(isinstance(n, ast.Name) and n.id == number for g in a.args[0].generators for n in ast.walk(g.iter))]
     def go(self, *args):
         before = self.outer
         super().go(*args)
@@ -187,7 +190,7 @@ class Claims(Values):
         before, n, vars, conds = self.env, len(self.facts), [], []
         self.env = dict(before)
         for g in node.args[0].generators:
-            if not isinstance(g.target, ast.Name) or g.target.id in self.env: raise self.refuse(node, 'not understood', 'a new name for each range')
+            if not isinstance(g.target, ast.Name): raise self.refuse(node, 'not understood', 'one name for each range')
             parallel, start, stop, step = self.range(g.iter)
             if parallel or step != literal(1): raise self.refuse(node, 'not understood', 'range(n) or range(a, b)')
             vars.append(Var(f'{g.target.id}{len(vars)}!', INT))

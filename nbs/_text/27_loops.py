@@ -33,7 +33,9 @@ from bendml.laws.terms import BOOL, FALSE, INT, TRUE, Term, Var, conj, equal, fr
 #| export
 def assigned(stmts: list) -> set[str]:
     "The names that some statements give a value."
-    return {n.id for s in stmts for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    nodes = [n for s in stmts for n in ast.walk(s)]
+    bound = {t for n in nodes if isinstance(n, ast.comprehension) for t in ast.walk(n.target)}   # these live inside a contract
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n not in bound}
 
 def _merged(c: Term, then: dict, other: dict) -> dict:
     "What names hold after an if: what both ways gave a value."

@@ -130,7 +130,9 @@ def _rounds(index: Term, cell: Term, vars: set) -> dict:
             return {b: App('mod', (cell, m), INT)} | _rounds(a, App('div', (cell, m), INT), vars)
         case App('+', (App('*', (m, a)), b)) if isinstance(b, Var) and b in vars and isinstance(a, Var):
             return {b: App('mod', (cell, m), INT)} | _rounds(a, App('div', (cell, m), INT), vars)
+        case App('*', (m, a)) if vars & set(free(a)): return _rounds(a, App('div', (cell, m), INT), vars)
         case App('*', (a, m)): return _rounds(a, App('div', (cell, m), INT), vars)
+        case App('ite', (_, a, b)): return _rounds(a, cell, vars) or _rounds(b, cell, vars)
         case App('+' | '-' as op, (a, b)) if not vars & set(free(b)): return _rounds(a, integer('-' if op == '+' else '+', cell, b), vars)
         case App('+', (a, b)) if not vars & set(free(a)): return _rounds(b, integer('-', cell, a), vars)
     return {}
