@@ -56,7 +56,7 @@ def prove_source(source: Source) -> Proof:
     for n, check in enumerate(checks + claims):
         said = answers(check)
         for s, a in said.items(): total[s] += a.seconds
-        if all(a.result != 'unsat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
+        if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         confirmed += all(a.result == 'unsat' for a in said.values())
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
     return Proof(source.name, source.where(), len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)

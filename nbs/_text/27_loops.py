@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bendml.kernel.contracts import CONTRACTS, FLOATS, INTS, Buf, Size, decreases, ensures, f32, f64, filled, invariant, once, requires
+from bendml.kernel.contracts import CONTRACTS, FLOATS, INTS, Buf, Size, decreases, ensures, f32, f64, filled, int_range, invariant, is_prange, once, one_of, requires
 from bendml.kernel.walk import ANY, FLOAT, I64, MEMORY, PARAM, Buffer, Loop, Memory, _kind, between, choose, integer, less
 from bendml.laws.terms import BOOL, FALSE, INT, TRUE, Term, Var, conj, equal, free, implies, literal, negate, substitute
 
@@ -84,12 +84,12 @@ class Statements(Memory):
     def made(self, s: ast.Assign) -> Buffer | None:
         "A buffer made inside the kernel: `x = np.zeros(n, f32)`."
         call = s.value
-        if not isinstance(call, ast.Call) or self.meaning(call.func) not in (np.zeros, np.empty): return None
+        if not isinstance(call, ast.Call) or not one_of(self.meaning(call.func), np.zeros, np.empty): return None
         if len(call.args) != 2 or call.keywords or not isinstance(s.targets[0], ast.Name): raise self.refuse(s, 'not understood', 'x = np.zeros(n, f32)')
         n, dtype = self.int(call.args[0]), self.meaning(call.args[1])
-        if dtype not in FLOATS + INTS: raise self.refuse(s, 'not a type for cells', 'f32, f64, i64, ...')
-        self.check('bounds', s, conj(less(literal(0), n, '<='), less(n, literal(PARAM), '<=')), 'a length of at least 0', n)
-        return Buffer(s.targets[0].id, dtype, n, len(self.born), given=False, written=True)
+        if not one_of(dtype, *FLOATS, *INTS): raise self.refuse(s, 'not a type for cells', 'f32, f64, i64, ...')
+        self.check('length', call.args[0], conj(less(literal(0), n, '<='), less(n, literal(PARAM), '<=')), 'a length from 0 to 2**48', n)
+        return Buffer(s.targets[0].id, dtype, n, len(self.born), given=False)
 
     def If(self, s):
         c, before = self.test(s.test), self.saved()
@@ -113,7 +113,7 @@ class Statements(Memory):
     def Expr(self, s):
         if isinstance(s.value, ast.Constant): return
         meaning = self.meaning(s.value.func) if isinstance(s.value, ast.Call) else None
-        if meaning in CONTRACTS: raise self.refuse(s, f'{meaning.__name__} in this place', 'requires at the top of a kernel, ensures at its end, invariant and decreases at the top of a loop')
+        if one_of(meaning, *CONTRACTS): raise self.refuse(s, f'{meaning.__name__} in this place', 'requires at the top of a kernel, ensures at its end, invariant and decreases at the top of a loop')
         if not isinstance(s.value, ast.Call): raise self.refuse(s, 'not understood', 'a call, or an assignment')
         self.value(s.value)
 
@@ -153,20 +153,21 @@ class Walk(Statements):
         self.go(s, body, given, changed, loop, rounds)
 
     def range(self, call: ast.expr) -> tuple[bool, Term, Term, Term]:
-        name = getattr(self.meaning(call.func), '__name__', '') if isinstance(call, ast.Call) else ''
-        if name not in ('range', 'prange') or call.keywords or not 1 <= len(call.args) <= (3 if name == 'range' else 2):
+        meaning = self.meaning(call.func) if isinstance(call, ast.Call) else None
+        parallel = is_prange(meaning)
+        if not (parallel or meaning is range) or call.keywords or not 1 <= len(call.args) <= 3 - parallel:
             raise self.refuse(call, 'not understood', 'range(n), range(a, b), range(a, b, step), prange(n) or prange(a, b)')
         args = [self.int(a) for a in call.args]
         start, stop, step = [literal(0), *args, literal(1)] if len(args) == 1 else [*args, literal(1)][:3]
         if step == literal(0): raise self.refuse(call, 'a step of 0', 'a step')
-        return name == 'prange', start, stop, step
+        return parallel, start, stop, step
 
     def rounds(self, s, start, stop, step) -> Rounds:
         "What is known in a round of `for i in range(start, stop, step)`."
         (lo, _), (_, hi) = self.span(start), self.span(stop)
         one = step == literal(1)
         down = self.span(step)[1] < 0
-        if not down and self.span(step)[0] < 1: self.check('divisor', s, less(literal(0), step), 'a step above zero', step)
+        if not down and self.span(step)[0] < 1: self.check('divisor', s.iter.args[2], less(literal(0), step), 'a step above zero', step)
         self.fits(integer('+', stop, step), s)
         self.fits(integer('-', stop, start), s)
         if one:
@@ -181,13 +182,14 @@ class Walk(Statements):
         made = conj(less(literal(0), total, '<='), implies((negate(ahead(start, stop)),), equal(total, literal(0))),
                     implies((ahead(start, stop),), conj(negate(ahead(at(total), stop)), ahead(at(integer('-', total, literal(1))), stop))))
         self.facts.append(made)
+        self.always.add(made)
         return Rounds(start, stop, step, k, i, (less(literal(0), k, '<='), equal(i, at(k)), ahead(i, stop)), total, at(total), ())
 
     def contracts(self, body: list, kinds: tuple) -> tuple[list, list]:
         "A loop's invariants, as expressions, and the rest of its body."
         n = 0
         found = []
-        while n < len(body) and isinstance(body[n], ast.Expr) and isinstance(body[n].value, ast.Call) and self.meaning(body[n].value.func) in kinds:
+        while n < len(body) and isinstance(body[n], ast.Expr) and isinstance(body[n].value, ast.Call) and one_of(self.meaning(body[n].value.func), *kinds):
             found += [(self.meaning(body[n].value.func), a) for a in body[n].value.args]
             n += 1
         return found, body[n:]
@@ -230,7 +232,7 @@ class Walk(Statements):
     def follows(self, a: ast.expr) -> bool:
         "Is this only about integers? What is about the values of cells and floats is for another walk."
         def other(n):
-            if isinstance(n, ast.Call): return self.meaning(n.func) not in (min, max, len)
+            if isinstance(n, ast.Call): return not one_of(self.meaning(n.func), min, max, len)
             return isinstance(n, (ast.Subscript, ast.GeneratorExp)) or isinstance(n, ast.Name) and getattr(self.env.get(n.id), 'sort', None) == FLOAT
         self.functional |= (values := any(map(other, ast.walk(a))))
         return not values
@@ -298,9 +300,18 @@ class KernelWalk(Walk):
         for p in self.source.params:
             if isinstance(p.type, Buf): self.env[p.name] = self.given(p, scalars)
         body, ends = self.body(lambda node, c: self.facts.append(c))
+        for p in self.source.params:   # a call checks each cell's contract with the machine's integers
+            if p.element is not None: self.cell_check(p, scalars)
         self.result = self.finish(body)
         for a in ends: self.promise(a)
         return self
+
+    def cell_check(self, p, scalars: dict) -> None:
+        before, n = self.env, len(self.facts)
+        self.env = scalars | {p.name: self.fresh(p.name, INT, int_range(p.type.dtype))}
+        self.test(p.element)
+        self.env = before
+        del self.facts[n:]
 
     def parameter(self, name: str, type: object) -> Term:
         if type is bool: return self.fresh(name, BOOL)
@@ -373,5 +384,5 @@ class KernelWalk(Walk):
     def promise(self, a: ast.expr) -> None:
         "What `ensures` says has to hold at the end."
         meaning = self.meaning(a.func) if isinstance(a, ast.Call) else None
-        if meaning in (filled, once) and len(a.args) == 1: self.promises.append((meaning.__name__, self.buffer(a.args[0]), a))
+        if one_of(meaning, filled, once) and len(a.args) == 1: self.promises.append((meaning.__name__, self.buffer(a.args[0]), a))
         elif self.follows(a): self.check('ensures', a, self.claim(a), ast.unparse(a))

@@ -31,7 +31,7 @@ from typing import Iterator
 
 import numpy as np
 
-from bendml.kernel.contracts import FLOATS, Buf, KernelError, Size, Source, f64
+from bendml.kernel.contracts import FLOATS, Buf, KernelError, Size, Source, f64, is_prange
 from bendml.kernel.loops import KernelWalk
 from bendml.kernel.search import bare, fillings
 from bendml.kernel.numbers import FUNCTIONS, OPERATIONS, Number, fmax, fmin, fneg, fnum, freal
@@ -327,7 +327,7 @@ def _sizes(source: Source, most: int) -> Iterator[dict]:
 
 def _run(source: Source, args: list) -> str:
     "Run a kernel with its contracts; the one that does not hold, or nothing."
-    swap = lambda m: range if getattr(m, '__name__', '') == 'prange' else bare(m.source, swap, keep=True) if hasattr(m, '__kernel__') else m
+    swap = lambda m: range if is_prange(m) else bare(m.source, swap, keep=True) if hasattr(m, '__kernel__') else m
     try: bare(source, swap, keep=True)(*args)
     except AssertionError as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == source.path]
