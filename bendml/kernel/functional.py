@@ -14,7 +14,7 @@ import numpy as np
 
 from .contracts import FLOATS, Buf, KernelError, Size, Source, f64, is_prange
 from .loops import KernelWalk
-from .search import bare, fillings
+from .search import bare, fillings, within
 from .numbers import FUNCTIONS, OPERATIONS, Number, fmax, fmin, fneg, fnum, freal
 from .walk import _ORDER, FLOAT, VECTOR, Buffer, Check, between, choose, less
 from ..laws.read import function_of
@@ -266,7 +266,7 @@ def _sizes(source: Source, most: int) -> Iterator[dict]:
 def _run(source: Source, args: list) -> str:
     "Run a kernel with its contracts; the one that does not hold, or nothing."
     swap = lambda m: range if is_prange(m) else bare(m.source, swap, keep=True) if hasattr(m, '__kernel__') else m
-    try: bare(source, swap, keep=True)(*args)
+    try: within(100_000, bare(source, swap, keep=True), *args)
     except AssertionError as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == source.path]
         return f'{e or "assert: the condition does not hold"} (line {lines[-1]})' if lines else str(e)
