@@ -58,6 +58,11 @@ class Cells:
     def __init__(self, values: list, before: 'Cells | None' = None):
         self.values = list(values)
         self.before = Cells(values, self) if before is None else before
+    def again(self) -> 'Cells':
+        "The same cells, remembered as they are now."
+        other = Cells(self.values)
+        other.values = self.values
+        return other
     def __len__(self): return len(self.values)
     def __getitem__(self, i): return self.values[i]
     def __setitem__(self, i, v): self.values[i] = v
@@ -192,16 +197,18 @@ class Values(Floats):
 
     def kernel(self, node, kernel):
         "A call of another kernel: the claims of the loops around are still about the caller's names."
-        known = {a: (self.source, self.env) for a in self.outer if a not in self.contexts}
+        before, known = self.before, {a: (self.source, self.env, self.before) for a in self.outer if a not in self.contexts}
         self.contexts |= known
+        self.before = dict(self.content)
         result = super().kernel(node, kernel)
+        self.before = before
         for a in known: del self.contexts[a]
         return result
     def claim(self, a):
-        here = self.source, self.env
-        self.source, self.env = self.contexts.get(a, here)
+        here = self.source, self.env, self.before
+        self.source, self.env, self.before = self.contexts.get(a, here)
         found = super().claim(a)
-        self.source, self.env = here
+        self.source, self.env, self.before = here
         return found
 
 
@@ -327,7 +334,8 @@ def _sizes(source: Source, most: int) -> Iterator[dict]:
 
 def _run(source: Source, args: list) -> str:
     "Run a kernel with its contracts; the one that does not hold, or nothing."
-    swap = lambda m: range if is_prange(m) else bare(m.source, swap, keep=True) if hasattr(m, '__kernel__') else m
+    def called(k): return lambda *args: bare(k.source, swap, keep=True)(*(a.again() if isinstance(a, Cells) else a for a in args))
+    swap = lambda m: range if is_prange(m) else called(m) if hasattr(m, '__kernel__') else m
     try: within(100_000, bare(source, swap, keep=True), *args)
     except AssertionError as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == source.path]
