@@ -272,9 +272,12 @@ def _sizes(source: Source, most: int) -> Iterator[dict]:
 
 def _run(source: Source, args: list) -> str:
     "Run a kernel with its contracts; the one that does not hold, or nothing."
-    def called(k): return lambda *args: bare(k.source, swap, keep=True)(*(a.again() if isinstance(a, Cells) else a for a in args))
+    def called(k):
+        inner = bare(k.source, swap, keep=True)
+        return lambda *args: inner(*(a.again() if isinstance(a, Cells) else a for a in args))
     swap = lambda m: range if is_prange(m) else called(m) if hasattr(m, '__kernel__') else m
-    try: within(100_000, bare(source, swap, keep=True), *args)
+    run = bare(source, swap, keep=True)
+    try: within(100_000, run, *args)
     except AssertionError as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == source.path]
         return f'{e or "assert: the condition does not hold"} (line {lines[-1]})' if lines else str(e)

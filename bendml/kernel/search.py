@@ -40,7 +40,7 @@ class _Bare(ast.NodeTransformer):
     def visit_Assert(self, node): return self.generic_visit(node) if self.keep else ast.copy_location(ast.Pass(), node)
     def visit_arg(self, node): return ast.copy_location(ast.arg(node.arg), node)
 
-_BUILTINS = {'ValueError': ValueError, 'IndexError': IndexError, 'range': range, 'AssertionError': AssertionError, 'int64_': np.int64}
+_BUILTINS = {'ValueError': ValueError, 'IndexError': IndexError, 'range': range, 'AssertionError': AssertionError}
 
 def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = '', keep: bool = False) -> Callable:
     """The kernel as a plain Python function; `swap` may put other things in the place of what global names mean, `first` is done
@@ -50,7 +50,8 @@ def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = 
     node.body = ast.parse(first).body + node.body
     strip = _Bare(source, keep)
     module = ast.fix_missing_locations(ast.Module([strip.visit(node)], []))
-    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernels', '__builtins__': _BUILTINS}
+    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernel', '__builtins__': _BUILTINS}
+    if first: names['int64_'] = np.int64
     exec(compile(module, source.path, 'exec', dont_inherit=True), names)
     return names[source.name]
 

@@ -38,7 +38,8 @@ _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32',
 # What was proved holds for arguments that keep the contract. So a call looks at them first: integers are whole and not huge,
 # buffers have the length that the annotation says, `requires` holds. Python's integers do not overflow, so this is exact. Types,
 # contiguity and whether a buffer may be written are checked by numba's own dispatcher. What remains is done in compiled code:
-# that no buffer that is written overlaps another one, and that cells of integer buffers are what they promise to be.
+# that buffers begin where the processor likes them to, that none that is written overlaps another one, and that cells of integer
+# buffers are what they promise to be.
 
 # %%
 #| export
@@ -75,7 +76,8 @@ def _caller(k: 'Kernel') -> Callable:
 #| export
 def _entry(source: Source, written: set[str]) -> str:
     "What is checked in compiled code, as statements."
-    buffers, lines = [p for p in source.params if isinstance(p.type, Buf)], []
+    buffers = [p for p in source.params if isinstance(p.type, Buf)]
+    lines = [f'if {p.name}.ctypes.data % {np.dtype(p.type.dtype).itemsize} != 0: raise ValueError("alignment")' for p in buffers]
     for n, p in enumerate(buffers):
         for q in buffers[n + 1:]:
             if p.name not in written and q.name not in written: continue
@@ -129,18 +131,30 @@ def _written(source: Source) -> set[str]:
 
 # %%
 #| export
+KERNELS: list['Kernel'] = []   # all that were defined in this process
+
 class Kernel:
     "A proved loop function. Call it: arguments are checked, and the compiled function runs."
     __kernel__ = True
+    collecting = False   # keep a refusal for a table instead of raising it, and look nothing up
 
     def __init__(self, fn: FunctionType, unchecked: str | None = None, fastmath: set = frozenset()):
         self.checked, self.unchecked, self.fastmath = fn, unchecked, set(fastmath)
         self.__name__, self.__qualname__, self.__module__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__qualname__, fn.__module__, fn.__doc__, fn
+        self.proof: Proof | None = None
+        self.error: KernelError | None = None
+        try: self.read(fn)
+        except KernelError as e:
+            if not Kernel.collecting: raise
+            self.error = e
+        KERNELS.append(self)
+
+    def read(self, fn: FunctionType) -> None:
+        "Read the source, and prove it unless told otherwise."
         self.source = read_kernel(fn)
         if self.fastmath - FASTMATH: raise KernelError(self.source.where(), 'fast, and not safe', ', '.join(sorted(FASTMATH)), ', '.join(sorted(self.fastmath - FASTMATH)))
         self.digest = digest(self.source, ' '.join(sorted(self.fastmath)))
-        self.proof: Proof | None = None
-        if not unchecked: self.prove()
+        if self.unchecked is None: self.prove(again=Kernel.collecting)
 
     def prove(self, again: bool = False) -> Proof:
         "Prove it, or look up that it was proved; `KernelError` if it is not."
@@ -185,6 +199,8 @@ class Kernel:
 
     @cached_property
     def call(self) -> Callable:
+        "The check of a call, and the call."
+        if self.error: raise self.error
         self.needs = _conditions(self)
         return _caller(self)
 
@@ -209,6 +225,8 @@ class Kernel:
             seen = f'{type(a).__name__}' if not isinstance(a, np.ndarray) else f'array of {a.dtype} and shape {a.shape}' + ', not contiguous'*(not a.flags.c_contiguous) + ', read-only'*(not a.flags.writeable) + ', not aligned'*(not a.flags.aligned)
             if not isinstance(a, np.ndarray) or a.dtype != np.dtype(p.type.dtype) or a.ndim != 1 or not a.flags.c_contiguous or not a.flags.aligned or p.name in self.written and not a.flags.writeable:
                 return KernelError(where, f'{p.name} is not such a buffer', wanted, seen)
+        for p in self.source.params:
+            if p.type in FLOATS and not isinstance(given[p.name], (int, float, np.floating, np.integer)): return KernelError(where, f'{p.name} is not a number', p.type.__name__, repr(given[p.name]))
         for code, shown, name in self.needs:
             try: holds = eval(code, {'__builtins__': {'type': type, 'int': int, 'bool': bool, 'len': len, 'min': min, 'max': max}} | self.names, dict(given))
             except Exception: holds = False
@@ -225,7 +243,7 @@ class Kernel:
                     return KernelError(where, f'{p.name} and {q.name} overlap', 'buffers of their own, where one is written', 'memory that both have')
         return None
 
-    def __repr__(self): return f'<kernel {self.__name__}: ' + (f'{self.proof.conditions} conditions proved' if self.proof else f'unchecked: {self.unchecked}') + '>'
+    def __repr__(self): return f'<kernel {self.__name__}: ' + ('refused' if self.error else f'unchecked: {self.unchecked}' if self.proof is None else f'{self.proof.conditions} conditions proved') + '>'
 
 
 # %%
