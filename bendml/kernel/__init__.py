@@ -17,10 +17,10 @@ import numpy as np
 
 from .contracts import (Buf, KernelError, Size, Source, ensures, decreases, f32, f64, filled, i8, i16, i32, i64, invariant, is_prange, once, prange, read_kernel, requires,
                                      u8, u16, word, FLOATS, INTS, Touches)
-from .loops import KernelWalk
+from .calls import KernelWalk
 from .proofs import Proof, digest, prove_source, remember, remembered
 from .search import _Bare, bare
-from .walk import PARAM
+from .state import PARAM
 _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'prange', 'requires', 'u16', 'u8', 'word']
 
 # %% ../../nbs/29b_kernel.ipynb #1d7d70b8

@@ -14,9 +14,9 @@ from pathlib import Path
 from .conditions import conditions, text
 from .contracts import KernelError, Source
 from .functional import broken_promise, functional
-from .loops import KernelWalk
+from .calls import KernelWalk
 from .search import refusal, smallest
-from .walk import Check
+from .state import Check
 from ..laws.read import function_of, read_source
 from ..laws.solvers import Answer, discharge
 from ..laws.terms import FALSE, TRUE
@@ -71,7 +71,8 @@ def _possible(source: Source) -> None:
     if smallest(check) is None: raise KernelError(source.where(), 'a contract that nothing can keep', 'arguments for which everything in requires holds', 'none were found')
 
 # %% ../../nbs/29_proofs.ipynb #c4f147f6
-VERIFIER = 'laws.terms laws.read laws.reflect kernel.contracts kernel.numbers kernel.walk kernel.loops kernel.conditions kernel.functional'.split()
+VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
+    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
 
 @lru_cache
 def _verifier() -> str:

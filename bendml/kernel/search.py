@@ -13,7 +13,7 @@ import numpy as np
 
 from .conditions import text
 from .contracts import CONTRACTS, FLOATS, INTS, Buf, KernelError, Size, Source, Touches, dotted, f32, int_range, is_prange, one_of
-from .walk import Check
+from .state import Check
 from ..laws.solvers import discharge
 from ..laws.terms import INT, App, Term, Var, free
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from bendml.kernel.conditions import text
 from bendml.kernel.contracts import CONTRACTS, FLOATS, INTS, Buf, KernelError, Size, Source, Touches, dotted, f32, int_range, is_prange, one_of
-from bendml.kernel.walk import Check
+from bendml.kernel.state import Check
 from bendml.laws.solvers import discharge
 from bendml.laws.terms import INT, App, Term, Var, free
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from bendml.kernel.conditions import conditions, text
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.functional import broken_promise, functional
-from bendml.kernel.loops import KernelWalk
+from bendml.kernel.calls import KernelWalk
 from bendml.kernel.search import refusal, smallest
-from bendml.kernel.walk import Check
+from bendml.kernel.state import Check
 from bendml.laws.read import function_of, read_source
 from bendml.laws.solvers import Answer, discharge
 from bendml.laws.terms import FALSE, TRUE
@@ -91,7 +91,8 @@ def _possible(source: Source) -> None:
 
 # %%
 #| export
-VERIFIER = 'laws.terms laws.read laws.reflect kernel.contracts kernel.numbers kernel.walk kernel.loops kernel.conditions kernel.functional'.split()
+VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
+    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
 
 @lru_cache
 def _verifier() -> str:

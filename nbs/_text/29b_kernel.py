@@ -25,10 +25,10 @@ import numpy as np
 
 from bendml.kernel.contracts import (Buf, KernelError, Size, Source, ensures, decreases, f32, f64, filled, i8, i16, i32, i64, invariant, is_prange, once, prange, read_kernel, requires,
                                      u8, u16, word, FLOATS, INTS, Touches)
-from bendml.kernel.loops import KernelWalk
+from bendml.kernel.calls import KernelWalk
 from bendml.kernel.proofs import Proof, digest, prove_source, remember, remembered
 from bendml.kernel.search import _Bare, bare
-from bendml.kernel.walk import PARAM
+from bendml.kernel.state import PARAM
 _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'prange', 'requires', 'u16', 'u8', 'word']
 
 
