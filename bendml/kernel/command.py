@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from . import KERNELS, Kernel
+from . import KERNELS, Kernel, Proved
 from .proofs import SHIPPED
 
 # %% ../../nbs/29d_command.ipynb #e3a49972
@@ -28,13 +28,13 @@ def own_kernels() -> list[Kernel]:
 
 def _collect(file: str | None) -> list[Kernel]:
     "The kernels of a file, or of the package; refused ones among them."
-    Kernel.collecting = True
+    Proved.collecting = True
     try:
         if file is None: return own_kernels()
         before = len(KERNELS)
         runpy.run_path(file, run_name='kernels')
         return KERNELS[before:]
-    finally: Kernel.collecting = False
+    finally: Proved.collecting = False
 
 # %% ../../nbs/29d_command.ipynb #9546eb39
 def table(kernels: list[Kernel]) -> str:

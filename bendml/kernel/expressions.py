@@ -92,7 +92,7 @@ class Arithmetic(Names):
             return App('div' if isinstance(node.op, ast.FloorDiv) else 'mod', (a, b), INT)
         if isinstance(node.op, ast.Div): return self.float_op(node, a, b)
         n = b.op if isinstance(b, App) and type(b.op) is int and 0 <= b.op < 2**32 else None
-        if n is not None and n < 63 and isinstance(node.op, ast.Pow) and isinstance(a, App) and type(a.op) is int: return self.whole_number(node, a.op**n)
+        if isinstance(node.op, ast.Pow) and n is not None and n < 63 and isinstance(node.left, ast.Constant): return self.whole_number(node, a.op**n)
         if n is not None and isinstance(node.op, ast.BitAnd) and n & (n + 1) == 0: return App('mod', (a, literal(n + 1)), INT)
         if n is not None and n < 63 and isinstance(node.op, ast.RShift): return App('div', (a, literal(2**n)), INT)
         if n is not None and n < 63 and isinstance(node.op, ast.LShift): return self.fits(integer('*', a, literal(2**n)), node)

@@ -122,6 +122,7 @@ class KernelWalk(Bodies):
     "A walk through a whole kernel."
     def kernel(self, node, kernel):
         "A call of another kernel."
+        if kernel.error is not None: raise self.refuse(node, f'{kernel.__name__} is refused', 'a kernel that is proved')
         source, caller = kernel.source, (self.source, self.env, self.kinds, self.calls, self.last)
         values = [self.env[a.id] if isinstance(a, ast.Name) and isinstance(self.env.get(a.id), Buffer) else self.value(a) for a in node.args]
         if len(values) != len(source.params): raise self.refuse(node, f'{source.name} takes {len(source.params)} arguments', str(len(source.params)), str(len(values)))

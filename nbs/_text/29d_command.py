@@ -95,7 +95,7 @@ from pathlib import Path
 
 import click
 
-from bendml.kernel import KERNELS, Kernel
+from bendml.kernel import KERNELS, Kernel, Proved
 from bendml.kernel.proofs import SHIPPED
 
 
@@ -112,13 +112,13 @@ def own_kernels() -> list[Kernel]:
 
 def _collect(file: str | None) -> list[Kernel]:
     "The kernels of a file, or of the package; refused ones among them."
-    Kernel.collecting = True
+    Proved.collecting = True
     try:
         if file is None: return own_kernels()
         before = len(KERNELS)
         runpy.run_path(file, run_name='kernels')
         return KERNELS[before:]
-    finally: Kernel.collecting = False
+    finally: Proved.collecting = False
 
 
 # %%
