@@ -8,15 +8,15 @@ __all__ = ['KV', 'Number', 'Value', 'Query', 'Key', 'weight', 'plus', 'times', '
            'one_times', 'zero_plus', 'zero_vtimes', 'vzero_plus', 'masked_weights_none', 'masked_mixed_none',
            'masked_weights_take', 'masked_mixed_take', 'masked_is_prefix', 'write', 'read', 'count', 'rows', 'offset',
            'snoc', 'count_positive', 'write_before', 'write_after', 'read_before', 'read_write', 'offset_after',
-           'offset_formula', 'write_is_snoc', 'start', 'row_fits', 'row_in_region']
+           'offset_formula', 'write_is_snoc', 'start', 'row_fits', 'row_in_region', 'keep']
 
 # %% ../nbs/71b_kvarray.ipynb #23140644
-import numpy as np
-
+from .kernel import Buf, Size, ensures, f32, invariant, kernel, requires
+from .kernel.functional import old
 from .kvcache import take
-from .laws import Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store, to_list
+from .laws import Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store
 from .lists import length
-from .nat import Nat, S, Z, nat
+from .nat import Nat, S, Z
 
 # %% ../nbs/71b_kvarray.ipynb #3c11b9ad
 @abstract
@@ -252,3 +252,20 @@ def row_in_region(r: int, t: int, T: int, D: int):
     "A row with t < T lies inside its region."
     assert 0 <= t and t < T and 0 <= D
     return start(r, 0, T, D) <= start(r, t, T, D) and start(r, t, T, D) + D <= start(r + 1, 0, T, D)
+
+# %% ../nbs/71b_kvarray.ipynb #53c86bbc
+@kernel
+def keep(R: Size, T: Size, D: Size, cache: Buf["R*(T*D)", f32], region: int, t: int, row: Buf[f32], first: int):
+    "Write row[first:first + D] as row t of a region: there are R regions, with room for T rows of D numbers each."
+    requires(0 <= region and region < R and 0 <= t and t < T and 0 <= first and first + D <= len(row))
+    assert t*D + D <= T*D
+    assert region*(T*D) + T*D <= R*(T*D)
+    start = region*(T*D) + t*D
+    for i in range(D):
+        invariant(all(cache[start + j] == row[first + j] for j in range(i)),
+                  all(cache[j] == old(cache)[j] for j in range(start)),
+                  all(cache[j] == old(cache)[j] for j in range(start + D, R*(T*D))))
+        cache[start + i] = row[first + i]
+    ensures(all(cache[start + j] == row[first + j] for j in range(D)),
+            all(cache[j] == old(cache)[j] for j in range(start)),
+            all(cache[j] == old(cache)[j] for j in range(start + D, R*(T*D))))

@@ -16,12 +16,12 @@
 # %%
 #| hide
 #| export
-import numpy as np
-
+from bendml.kernel import Buf, Size, ensures, f32, invariant, kernel, requires
+from bendml.kernel.functional import old
 from bendml.kvcache import take
-from bendml.laws import Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store, to_list
+from bendml.laws import Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store
 from bendml.lists import length
-from bendml.nat import Nat, S, Z, nat
+from bendml.nat import Nat, S, Z
 
 
 # %% [markdown]
@@ -371,6 +371,51 @@ def one_row_too_many(r: int, t: int, T: int, D: int):
 
 prove(one_row_too_many)
 
+
+# %% [markdown]
+# ## The loop that runs
+#
+# And this is the loop that writes a row, as the decoder runs it: a [kernel](29b_kernel.ipynb), compiled from the very source
+# that its contract is proved about, for all sizes. The contract says what `write_is_snoc` and `row_in_region` said of the
+# model: the cells of row $t$ of the region hold the row, and every other cell of the whole cache, before and after, is what it was.
+# The row may lie anywhere inside of a longer one, since a layer makes the keys of all heads side by side.
+
+# %%
+#| export
+@kernel
+def keep(R: Size, T: Size, D: Size, cache: Buf["R*(T*D)", f32], region: int, t: int, row: Buf[f32], first: int):
+    "Write row[first:first + D] as row t of a region: there are R regions, with room for T rows of D numbers each."
+    requires(0 <= region and region < R and 0 <= t and t < T and 0 <= first and first + D <= len(row))
+    assert t*D + D <= T*D
+    assert region*(T*D) + T*D <= R*(T*D)
+    start = region*(T*D) + t*D
+    for i in range(D):
+        invariant(all(cache[start + j] == row[first + j] for j in range(i)),
+                  all(cache[j] == old(cache)[j] for j in range(start)),
+                  all(cache[j] == old(cache)[j] for j in range(start + D, R*(T*D))))
+        cache[start + i] = row[first + i]
+    ensures(all(cache[start + j] == row[first + j] for j in range(D)),
+            all(cache[j] == old(cache)[j] for j in range(start)),
+            all(cache[j] == old(cache)[j] for j in range(start + D, R*(T*D))))
+
+
+# %%
+keep.proof
+
+# %%
+import numpy as np
+cache = np.zeros(2*(3*4), np.float32)
+keep(2, 3, 4, cache, 1, 2, np.arange(8, dtype=np.float32), 4)
+cache.reshape(2, 3, 4)
+
+# %% [markdown]
+# A fourth row in a region for three is refused before the loop runs:
+
+# %%
+from bendml.kernel import KernelError
+try: keep(2, 3, 4, cache, 0, 3, np.arange(8, dtype=np.float32), 4)
+except KernelError as e: print(e)
+
 # %% [markdown]
 # ## All of them
 
@@ -383,6 +428,8 @@ for name, each in list(globals().items()):
 # %% [markdown]
 # ## What this does not show
 #
+# - The rows of the model are read by `rows`; that the loop which reads the cache, the attention of the decoder, reads those
+#   cells is tested, not proved.
 # - That the numbers of a computer are those of the axioms: they are, for finite values.
 # - That the weights are divided by their sum in one order or another. `mean` may be any function of the two sums; that it
 #   is the quotient plays no part here.

@@ -28,6 +28,7 @@ from bendml.attention import split_heads
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checks import ContextError, check_ids, check_shapes
 from bendml.curves import gelu_row, soften, swiglu
+from bendml.kvarray import keep
 from bendml.matvec import Fixed, fixed, rows, to_fixed
 from bendml.rope import angles, rotate_pairs
 from bendml.stored import FORMATS, Memory, Tensor, memory, pack, tensor, unpack
@@ -141,16 +142,10 @@ def _add_to(x, y, b, i0, i1):
 
 # %% [markdown]
 # The cache is one array for keys and one for values, laid out as [proved](71b_kvarray.ipynb): region $l\,G + g$ has room for
-# $T$ rows of $D$ numbers, and row $t$ begins $t D$ further on.
+# $T$ rows of $D$ numbers, and row $t$ begins $t D$ further on. The loop that writes it is the one proved there.
 
 # %%
 #| export
-@njit
-def keep(cache, region, t, T, D, row, first):
-    "Write row[first:first + D] as row t of a region."
-    start = region*(T*D) + t*D
-    for i in range(D): cache[start + i] = row[first + i]
-
 @njit
 def _look(q, first, keys, values, start, count, D, scores, out):
     "One head: the mean of `count` rows of values, from `start` on, weighted by how well the keys fit. Writes out[first:first + D]."
@@ -214,6 +209,7 @@ def _feed(s, m, n, l, w, fx, t, parts):
 # %%
 #| export
 LONG = 256  # tokens from which on attention is shared out
+_keep = keep.inner
 
 @njit(cache=True, parallel=True)
 def _step(s, m, n, keys, values, pos, w, fx, parts):
@@ -226,8 +222,8 @@ def _step(s, m, n, keys, values, pos, w, fx, parts):
         _turn(w.q, n.cos[pos], n.sin[pos])
         _turn(w.k, n.cos[pos], n.sin[pos])
         for g in range(s.shared):
-            keep(keys, l*s.shared + g, pos, T, D, w.k, g*D)
-            keep(values, l*s.shared + g, pos, T, D, w.v, g*D)
+            _keep(s.layers*s.shared, T, D, keys, l*s.shared + g, pos, w.k, g*D)
+            _keep(s.layers*s.shared, T, D, values, l*s.shared + g, pos, w.v, g*D)
         if pos < LONG: _heads(s, l, 0, s.heads, keys, values, pos, w)
         else:
             for t in prange(parts):
