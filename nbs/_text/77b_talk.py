@@ -85,15 +85,16 @@ print('\n---', answer.reason)
 #| export
 @click.command()
 @click.option('--system', default='You are a helpful AI assistant named SmolLM, trained by Hugging Face', help='What the model is told first.')
+@click.option('-n', 'new', type=click.IntRange(1), default=512, show_default=True, help='How many tokens an answer may have.')
 @options
-def command(system, stats, **given):
+def command(system, new, stats, **given):
     "Talk with a model; an empty line ends it."
     try:
         model, sampling = open_model(**given)
         turns = [Turn('system', system)]
         while said := click.prompt('you', default='', show_default=False):
             turns.append(Turn('user', said))
-            text = reply(model, turns, model.decoder.sizes.context, sampling)
+            text = reply(model, turns, new, sampling)
             show(text, stats)
             turns.append(Turn('assistant', text.text))
     except ContextError as e: raise click.ClickException(f'this chat is as long as {model.name} can read; begin a new one\n{e}') from None
@@ -102,7 +103,7 @@ def command(system, stats, **given):
 
 # %%
 from click.testing import CliRunner
-print(CliRunner().invoke(command, ['--stats'], input='Say hello.\n\n').output[:400])
+print(CliRunner().invoke(command, ['-n', '40'], input='Say hello.\n\n').output)
 
 # %% [markdown]
 # ## What this does not show
