@@ -160,7 +160,7 @@ def test_gpt2_from_a_file_in_the_published_format(tmp_path):
     model = gpt2.init(gpt2.Config(1, 2, 128, context=64), seed=1)
     path = tmp_path/'model.safetensors'
     write_safetensors(path, {n: np.ascontiguousarray(a) for n, a in gpt2.to_tensors(model).items()})
-    for dtype in (None, 'bf16', 'int8', 'q4'):
+    for dtype in (None, 'int8'):
         loaded = load_model(str(path), dtype)
         text = complete(loaded, 'Hello', 5)
         if dtype is None: assert text.ids[0] == gpt2.forward(model, text.prompt)[-1].argmax()
