@@ -5,21 +5,24 @@
 # %% auto #0
 __all__ = ['COMMANDS', 'main']
 
-# %% ../nbs/90_cli.ipynb #b1b5b2bc
+# %% ../nbs/90_cli.ipynb #b085a648
 from importlib import import_module
 
 import click
 
-# %% ../nbs/90_cli.ipynb #d67daaae
+# %% ../nbs/90_cli.ipynb #b431b409
 COMMANDS = {  # name: (module, what it does)
     'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
+    'kernels': ('bendml.kernel.command', 'Prove kernels safe for every size: a file of yours, or our own.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
+    'generate': ('bendml.generate', 'Write on from a text.'),
+    'chat': ('bendml.talk', 'Talk with a model.'),
 }
 
-# %% ../nbs/90_cli.ipynb #321387ed
+# %% ../nbs/90_cli.ipynb #6336df35
 class _Lazy(click.Group):
     "A group of commands, each imported when it is called."
     def list_commands(self, ctx): return list(COMMANDS)
@@ -27,7 +30,7 @@ class _Lazy(click.Group):
     def format_commands(self, ctx, formatter):
         with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
-# %% ../nbs/90_cli.ipynb #73e010a2
+# %% ../nbs/90_cli.ipynb #b0e84154
 @click.command(cls=_Lazy)
 @click.version_option(package_name='bendml')
 def main():
