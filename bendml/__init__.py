@@ -14,6 +14,8 @@ _HOME = {  # name: the module that it lives in
     'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint',
     'Tokenizer': 'tokenizer',
     'Arr': 'shape', 'Dim': 'shape', 'Mat': 'shape', 'ShapeError': 'shape', 'Vec': 'shape', 'typed': 'shape',
+    'open_weights': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint', 'read_gguf': 'checkpoint',
+    'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['COMMANDS', 'main']
 
-# %% ../nbs/90_cli.ipynb #b085a648
+# %% ../nbs/90_cli.ipynb #b1b5b2bc
 from importlib import import_module
 
 import click
 
-# %% ../nbs/90_cli.ipynb #b431b409
+# %% ../nbs/90_cli.ipynb #d67daaae
 COMMANDS = {  # name: (module, what it does)
     'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
@@ -22,7 +22,7 @@ COMMANDS = {  # name: (module, what it does)
     'chat': ('bendml.talk', 'Talk with a model.'),
 }
 
-# %% ../nbs/90_cli.ipynb #6336df35
+# %% ../nbs/90_cli.ipynb #321387ed
 class _Lazy(click.Group):
     "A group of commands, each imported when it is called."
     def list_commands(self, ctx): return list(COMMANDS)
@@ -30,7 +30,7 @@ class _Lazy(click.Group):
     def format_commands(self, ctx, formatter):
         with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
-# %% ../nbs/90_cli.ipynb #b0e84154
+# %% ../nbs/90_cli.ipynb #73e010a2
 @click.command(cls=_Lazy)
 @click.version_option(package_name='bendml')
 def main():
