@@ -261,4 +261,5 @@ d = { 'settings': { 'branch': 'main',
                               'bendml.mnist.train': ('mnist.html#train', 'bendml/mnist.py')},
             'bendml.threads': { 'bendml.threads.get_threads': ('threads.html#get_threads', 'bendml/threads.py'),
                                 'bendml.threads.load_tbb': ('threads.html#load_tbb', 'bendml/threads.py'),
-                                'bendml.threads.set_threads': ('threads.html#set_threads', 'bendml/threads.py')}}}
+                                'bendml.threads.set_threads': ('threads.html#set_threads', 'bendml/threads.py')},
+            'bendml.widgets': {'bendml.widgets.widget': ('widgets.html#widget', 'bendml/widgets.py')}}}
