@@ -71,6 +71,7 @@ class Sym:
     def __sub__(a, b):
         if isinstance(b, np.ndarray): return NotImplemented
         b = a.lift(b)
+        if a.name == b.name: return a.lift(0)
         return a._both('-', a, b, a.sample - b.sample, lambda r: r, lambda r: -r) if b.name != '0.0' else a
     def __mul__(a, b):
         if isinstance(b, np.ndarray): return NotImplemented
@@ -94,7 +95,7 @@ class Sym:
         y = Sym(a.sheet, known, sample)
         return Sym(a.sheet, known, sample, {k: rate(y)*r for k, r in a.rates.items()}) if a.rates else y
     def reciprocal(a): return a._function('inv', 1/a.sample, lambda y: -(y*y), f'(= (* {{}} {a.name}) 1.0)')
-    def exp(a): return a._function('exp', math.exp(a.sample), lambda y: y, '(> {} 0.0)')
+    def exp(a): return a._function('exp', math.exp(a.sample), lambda y: y, '(> {} 0.0)') if a.name != '0.0' else a.lift(1)
     def log(a): return a._function('log', math.log(a.sample), lambda y: a.plain().reciprocal())
     def tanh(a): return a._function('tanh', math.tanh(a.sample), lambda y: 1 - y*y)
     def sigmoid(a): return a._function('sigmoid', 1/(1 + math.exp(-a.sample)), lambda y: y*(1 - y))
