@@ -569,5 +569,5 @@ for bad, at in ((lambda x: np.sum(x), np.arange(3)), (lambda x: x*2, np.ones(3))
 # ## What this does not show
 #
 # - That a rule in the table is right: the tests check each against difference quotients and against PyTorch, at random
-#   points. A proof, for the layers, is on [Gradient rules](53_rules.ipynb).
+#   points. A proof, for the layers, is on [Gradient rules](52_symbols.ipynb).
 # - Speed: remembering costs a few microseconds an operation. The layers have backward passes of their own.

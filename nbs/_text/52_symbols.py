@@ -315,7 +315,7 @@ assert all(a.result != 'unsat' for a in discharge(sheet.text()))
 # ## What this does not show
 #
 # - Fixed sizes: three inputs of a softmax are not all numbers of inputs. For the softmax there is a proof for all sizes, on
-#   [Laws of layers](64_layer_laws.ipynb).
+#   [Laws of layers](67_layer_laws.ipynb).
 # - Real numbers, not floats. That the fast exponential is the exponential, to a rounding, is measured on
 #   [Elementary functions](60_elementary.ipynb).
 # - A point where the code changes its way, such as the kink of the ReLU, has no derivative; nothing is claimed there.
