@@ -140,7 +140,7 @@ class AdamW(Optimizer):
         for name, b in zip(('beta 1', 'beta 2'), self.betas): self.range(name, b, 0, 1)
         self.range('eps', self.eps, 0, math.inf)
         for b, c in zip(self.betas, self.complements):
-            if not (0 < c <= 1 and ((1 - b) - c)**2 <= 2**-46): raise OptimError(f'{type(self).__name__}: c does not match betas', f'{1 - b:.9g}, 1 - {b}', c)
+            if not (0 < c <= 1 and abs(1 - b - c) <= 1e-6*c): raise OptimError(f'{type(self).__name__}: c does not match betas', f'{1 - b:.9g}, 1 - {b}', c)
     @property
     def complements(self) -> tuple[float, float]: return self.c or tuple(1 - b for b in self.betas)
     def update(self, w, g, m, v, *, lr, t, decay, scale):
@@ -188,4 +188,4 @@ def warmup_cosine(peak: float, warmup: int, total: int, floor: float = 0.) -> Ca
 def linear_decay(peak: float, total: int, floor: float = 0.) -> Callable[[int], float]:
     "A learning rate that falls in a straight line from `peak` to `floor` at step `total`."
     if total < 1: raise OptimError('linear_decay', 'at least 1 step', total)
-    return lambda step: peak + (floor - peak)*min(1., step/total)
+    return lambda step: floor + (peak - floor)*(1 - min(1., step/total))

@@ -104,22 +104,22 @@ def log_softmax_row_back(y, dy, dx):
 
 # %% ../../nbs/61_rows.ipynb #158c2768
 @njit(**_ROW)
-def cross_entropy_row(z, label, scale, dz):
-    "The loss of one row, and its derivative times `scale`."
+def cross_entropy_row(z, label, scale):
+    "The loss of one row; the scores become its derivative times `scale`."
     top, at, total = row_max(z), z[label], float32(0)
     for j in range(len(z)):
-        dz[j] = exp(z[j] - top)
-        total += dz[j]
+        z[j] = exp(z[j] - top)
+        total += z[j]
     k = scale/total
-    for j in range(len(z)): dz[j] *= k
-    dz[label] -= scale
+    for j in range(len(z)): z[j] *= k
+    z[label] -= scale
     return math.log(total) + (top - at)
 
 @njit(**_ALL)
-def cross_entropy_rows(z, labels, dz, losses):
+def cross_entropy_rows(z, labels, losses):
     "All rows; the derivative is that of the mean."
     scale = float32(1)/float32(len(z))
-    for i in prange(len(z)): losses[i] = cross_entropy_row(z[i], labels[i], scale, dz[i])
+    for i in prange(len(z)): losses[i] = cross_entropy_row(z[i], labels[i], scale)
 
 # %% ../../nbs/61_rows.ipynb #81a46141
 @njit(**_ROW)

@@ -216,33 +216,33 @@ check('log-softmax', (log_softmax_ahead, log_softmax_backward), {'x': (3,)}, see
 # ## The loss
 #
 # Cross-entropy is $-\log$ of the probability given to the true class. Its derivative by the scores is the softmax minus one
-# at the true class, so one pass over the row gives both; `dz` may be `z` itself.
+# at the true class, so one visit to the row gives both, and the derivative takes the place of the scores.
 
 # %%
 #| export
 @njit(**_ROW)
-def cross_entropy_row(z, label, scale, dz):
-    "The loss of one row, and its derivative times `scale`."
+def cross_entropy_row(z, label, scale):
+    "The loss of one row; the scores become its derivative times `scale`."
     top, at, total = row_max(z), z[label], float32(0)
     for j in range(len(z)):
-        dz[j] = exp(z[j] - top)
-        total += dz[j]
+        z[j] = exp(z[j] - top)
+        total += z[j]
     k = scale/total
-    for j in range(len(z)): dz[j] *= k
-    dz[label] -= scale
+    for j in range(len(z)): z[j] *= k
+    z[label] -= scale
     return math.log(total) + (top - at)
 
 @njit(**_ALL)
-def cross_entropy_rows(z, labels, dz, losses):
+def cross_entropy_rows(z, labels, losses):
     "All rows; the derivative is that of the mean."
     scale = float32(1)/float32(len(z))
-    for i in prange(len(z)): losses[i] = cross_entropy_row(z[i], labels[i], scale, dz[i])
+    for i in prange(len(z)): losses[i] = cross_entropy_row(z[i], labels[i], scale)
 
 
 # %%
 #| hide
 def loss_ahead(z):
-    loss = on_symbols(cross_entropy_row)(z, 1, 1., dz := empty(len(z)))
+    loss = on_symbols(cross_entropy_row)(dz := z.copy(), 1, 1.)
     return np.array([loss], object), dz
 
 

@@ -362,8 +362,8 @@ print(block.count, 'parameters,', block.names()[:4], y.shape)
 # %% [markdown]
 # ## Losses
 #
-# A loss is one number; with it comes its derivative by the scores. `cross_entropy` overwrites the scores with the
-# derivative, in one pass, unless told to keep them.
+# A loss is one number; with it comes its derivative by the scores. `cross_entropy` writes the derivative over the
+# scores, which saves memory, unless told to keep them.
 
 # %%
 #| export
@@ -377,9 +377,9 @@ def cross_entropy(
     if labels.shape != z.shape[:-1] or not np.issubdtype(labels.dtype, np.integer): raise LayerError('cross_entropy', f'whole numbers {z.shape[:-1]}, a label for each row', f'{labels.dtype} {labels.shape}')
     if not labels.size: raise LayerError('cross_entropy', 'at least one row', z.shape)
     check_ids(labels, z.shape[-1], 'cross_entropy: labels')
-    flat = np.ascontiguousarray(z)
-    dz, losses = np.empty_like(flat) if keep or not flat.flags.writeable else flat, np.empty(labels.size, float32)
-    rows.cross_entropy_rows(_rows(flat), labels.ravel(), _rows(dz), losses)
+    dz = z.copy() if keep or not z.flags.writeable else np.ascontiguousarray(z)
+    losses = np.empty(labels.size, float32)
+    rows.cross_entropy_rows(_rows(dz), labels.ravel(), losses)
     return float(losses.mean(dtype=np.float64)), dz
 
 def mean_squared_error(y: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
