@@ -15,10 +15,10 @@ NOT_PAGES = r'^([_.].*|bendml|data|tests|tools|examples|out|build|dist|.*egg-inf
 
 @cache
 def _pages() -> dict[str, str]:
-    "module name -> its notebook"
+    "module name, as nbdev's links have it (its last part), -> its notebook"
     found = {}
     for nb in sorted((ROOT/'nbs').glob('*.ipynb')):
-        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1]] = nb.name
+        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1].removesuffix('.__init__').split('.')[-1]] = nb.name
     return found
 
 
@@ -98,7 +98,15 @@ def broken_links(site: Path) -> list[str]:
     return broken
 
 
+def claims() -> None:
+    "CLAIMS.md: every law with its verdict, from a run of all proofs."
+    code = "from bendml.cli import main; main(['laws', '--table'])"
+    table = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (ROOT/'CLAIMS.md').write_text(f'# What bendml claims\n\n{table}')
+
+
 def main() -> None:
+    claims()
     site = render(prepare())
     offline(site)
     shutil.rmtree(ROOT/'_docs', ignore_errors=True)

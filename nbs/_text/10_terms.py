@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Terms
 # > The language in which laws are stated, and how it is written down for a solver.
-#
+
+# %% [markdown]
 # A proof in bendml ends as a text that two independent programs, [z3](https://github.com/Z3Prover/z3) and
 # [cvc5](https://cvc5.github.io), both read. The text is in [SMT-LIB 2.6](https://smt-lib.org), a standard, so that
 # anyone can check it with a solver of their own. This page is the small language that we keep in Python before it
@@ -37,7 +38,7 @@ class Sort:
     args: tuple['Sort', ...] = ()  # of an array, or of a parametric datatype
 
     def __str__(self):
-        name = self.head if isinstance(self.head, str) else self.head.__name__
+        name = {'Int': 'int', 'Bool': 'bool', 'Real': 'Fraction'}.get(self.head) or getattr(self.head, '__name__', self.head)
         return name + (f"[{', '.join(map(str, self.args))}]" if self.args else '')
 
 INT, BOOL, REAL = Sort('Int'), Sort('Bool'), Sort('Real')

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Datatypes
 # > Values that can be made in a few ways, and in no other.
-#
+
+# %% [markdown]
 # A natural number is zero, or the successor of a natural number. A list is empty, or a head before a list. Said like this,
 # "all natural numbers" becomes something that can be walked through: if a claim holds for zero, and passes from each
 # number to its successor, then it holds for all of them, like dominoes. This page lets you say it:
@@ -93,15 +94,15 @@ def sort_of(annotation: object, where: str) -> Sort:
 
 
 # %% [markdown]
-# What may be a value of a sort, as far as a glance can tell; constructors check it when they are called.
+# What the values of a sort are to Python; constructors check it when they are called. `True` is no `int` here.
 
 # %%
 #| export
-def fits(value: object, s: Sort) -> bool:
-    "Whether a value is of a sort, without looking inside it. `True` is no `int` here."
-    if s in _PLAIN.values(): return type(value) is {v: k for k, v in _PLAIN.items()}[s]
-    if s.head == 'Array': return type(value) is Array
-    return '__constructors__' not in vars(s.head) or isinstance(value, s.head)
+def kind_of(s: Sort) -> type | None:
+    "The type of a sort's values; None where any value may be one."
+    if s.head == 'Array': return Array
+    plain = {v: k for k, v in _PLAIN.items()}.get(s)
+    return plain or (s.head if constructors(s) or isinstance(s.head, type) and '__constructors__' in vars(s.head) else None)
 
 
 # %% [markdown]
@@ -112,14 +113,17 @@ def fits(value: object, s: Sort) -> bool:
 
 # %%
 #| export
+_EXACT = {int, bool, Fraction, Array}
+
 class _Value:
     "What all constructors share. They define it themselves, so that no datatype's class can change it."
     def init(self, *args):
-        if len(args) != len(self.__fields__):
-            raise TypeError(f'{type(self).__name__} takes {len(self.__fields__)} values, not {len(args)}')
-        for (name, s), value in zip(self.__fields__, args):
-            if not fits(value, s): raise TypeError(f'{type(self).__name__}: {name} is {s}, and {value!r:.60} is not')
-        self.__dict__.update(zip(self.__match_args__, args))
+        names, kinds = self.__match_args__, self.__kinds__
+        if len(args) != len(kinds): raise TypeError(f'{type(self).__name__} takes {len(kinds)} values, not {len(args)}')
+        for name, kind, value in zip(names, kinds, args):
+            if kind is not None and type(value) is not kind and (kind in _EXACT or not isinstance(value, kind)):
+                raise TypeError(f'{type(self).__name__}: {name} is {kind.__name__}, and {value!r:.60} is not')
+            self.__dict__[name] = value
         self.__dict__['_hash'] = hash((type(self), *args))
 
     def equal(self, other):
@@ -144,6 +148,7 @@ class _Value:
                 todo += [')', *reversed(inside), type(v).__name__ + '(']
         return ''.join(out)
 
+    def unmade(self, *_): raise TypeError(f'{self.__class__.__name__}: a value is made by a constructor, and a constructor is not a base class')
     def frozen(self, *_): raise AttributeError(f'a {type(self).__name__} does not change')
 
 
@@ -169,6 +174,7 @@ def datatype(cls: type) -> type:
     for m in makers: setattr(cls, m.__name__, _constructor(cls, m, own, where))
     cls.__constructors__ = tuple(getattr(cls, m.__name__) for m in makers)
     _check(cls, own, where)
+    cls.__init__, cls.__init_subclass__ = _Value.unmade, classmethod(_Value.unmade)
     return cls
 
 
@@ -183,7 +189,7 @@ def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
         raise LawError(f'{where}.{body.__name__}', 'an unknown type variable', f'Generic[{loose[0]}] in the head of the class', str(loose[0]))
     if clash := [n for n, _ in fields if n in vars(cls) or n.startswith('_')]:
         raise LawError(f'{where}.{body.__name__}', 'a field that is also something else', 'a name of its own', clash[0])
-    made = dict(__module__=cls.__module__, __qualname__=f'{cls.__qualname__}.{body.__name__}', __doc__=body.__doc__, __fields__=fields,
+    made = dict(__module__=cls.__module__, __qualname__=f'{cls.__qualname__}.{body.__name__}', __doc__=body.__doc__, __fields__=fields, __kinds__=tuple(kind_of(s) for _, s in fields),
                 __match_args__=tuple(n for n, _ in fields), __init__=_Value.init, __eq__=_Value.equal, __setattr__=_Value.frozen,
                 __delattr__=_Value.frozen, __hash__=lambda self: self._hash)
     if '__repr__' not in vars(cls): made['__repr__'] = _Value.show

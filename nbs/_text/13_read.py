@@ -29,30 +29,44 @@ from bendml.laws.terms import BOOL, INT, REAL, App, Sort, Symbol, Term, Var, at_
 def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
     "Whether two code objects do the same."
     parts = 'co_code co_names co_varnames co_freevars co_cellvars co_argcount co_posonlyargcount co_kwonlyargcount co_flags co_exceptiontable'
-    consts = lambda c: [(type(k), repr(k)) for k in c.co_consts]
-    return all(getattr(a, p) == getattr(b, p) for p in parts.split()) and consts(a) == consts(b)
+    same = lambda k, l: _same_code(k, l) if isinstance(k, types.CodeType) and isinstance(l, types.CodeType) else (type(k), repr(k)) == (type(l), repr(l))
+    return (all(getattr(a, p) == getattr(b, p) for p in parts.split()) and len(a.co_consts) == len(b.co_consts)
+            and all(map(same, a.co_consts, b.co_consts)))
+
+def _gives(source: str, fn: types.FunctionType) -> bool:
+    "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
+    code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
+    return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
 
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     "The function's syntax tree with the lines of its file, and the file's name; `LawError` if it is not what runs."
     where = f'{fn.__module__}.{fn.__qualname__}'
     try: lines, start = inspect.getsourcelines(fn)
     except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
-    file = Path(inspect.getsourcefile(fn) or '?').name
-    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if lines[0][:1].isspace() else 'if 1:\n pass\n'
-    source = outer + ''.join(lines)
-    try:
-        tree = ast.parse(source)
-        code = compile(source, file, 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    file = fn.__code__.co_filename
+    file = 'cell' if file.startswith('<') or 'ipykernel' in file else Path(file).name
+    indented = lines[0][:1].isspace()
+    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
+    modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
+    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
     except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
-    inside = lambda c: [k for k in c.co_consts if isinstance(k, types.CodeType)]
-    found = [k for k in inside(code) + [d for c in inside(code) for d in inside(c)] if k.co_name == fn.__name__ and _same_code(k, fn.__code__)]
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
-    if not found or not nodes:
+    if not any(codes) or not nodes:
         raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
                        'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
-    ast.increment_lineno(nodes[0], start - 1 - outer.count('\n'))
+    ast.increment_lineno(nodes[0], start - 1 - len(outer.splitlines()))
     return nodes[0], file
 
+
+# %%
+def twice(f): return lambda x: f(x) + f(x)
+
+@twice
+def plus_one(x: int) -> int: return x + 1
+
+try: read_source(plus_one)
+except LawError as e: print(e)
 
 # %% [markdown]
 # A name means what Python would find under it: in the enclosing functions, then among the globals, then the builtins.
@@ -103,6 +117,7 @@ class Function(Fixed):
     uses: dict = field(default_factory=dict) # dotted name -> what it meant when the function was read
     checks: tuple['Check', ...] = ()         # what had to be proved about it
     measure: Term | None = None              # what shrinks, if it is not an argument's structure
+    measured: str | None = None              # the same, as text
     code: types.CodeType = None              # as it was when read
 
     def __post_init__(self):
@@ -190,6 +205,11 @@ class Expressions:
         line = getattr(node, 'lineno', self.node.lineno)
         return kind(f'{self.file}:{line} in {self.fn.__name__}', problem, expected, observed, hint)
 
+    def parse(self, text: str) -> ast.expr:
+        "An expression that was given as text."
+        try: return ast.increment_lineno(ast.parse(text.strip(), mode='eval').body, self.node.lineno - 1)
+        except SyntaxError: raise self.refuse(self.node, 'not an expression', 'Python', text) from None
+
     def expr(self, node: ast.expr, at: State, want: Sort | None = None) -> Term:
         "An expression as a term, of the sort that is wanted."
         read = getattr(self, type(node).__name__, None)
@@ -204,15 +224,17 @@ class Expressions:
         raise self.refuse(node, 'not understood', 'True, False or a whole number', f'{type(node.value).__name__} {node.value!r:.40}', hint)
 
     def Name(self, node, at, want):
-        if node.id in at.names: return at.names[node.id]
+        return at.names[node.id] if node.id in at.names else self.constant(node)
+
+    def constant(self, node: ast.expr) -> Term:
+        "A number that a global name stands for."
         found = self.meaning(node)
         if type(found) in (bool, int): return literal(found)
-        raise self.refuse(node, f'{node.id} is no value', 'a parameter, a local name, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
+        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a parameter, a local name, a field, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
 
     def meaning(self, node: ast.expr) -> object:
         "What a name that is not a local value refers to."
-        if isinstance(node, ast.Attribute): dotted = f'{self.dotted(node.value)}.{node.attr}'
-        else: dotted = self.dotted(node)
+        dotted = self.dotted(node)
         first = dotted.split('.')[0]
         if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
         found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
@@ -227,14 +249,8 @@ class Expressions:
     def Attribute(self, node, at, want):
         root = node
         while isinstance(root, ast.Attribute): root = root.value
-        if not (isinstance(root, ast.Name) and root.id not in at.names): return self.field(node, at)
-        found = self.meaning(node)
-        if type(found) in (bool, int): return literal(found)
-        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a whole number, or a field of a value', 'nothing' if found is _NOTHING else type(found).__name__)
-
-    def field(self, node, at):
-        "A field of a value whose datatype has only one constructor (in a hint: of any value)."
-        t = self.expr(node.value, at)
+        if isinstance(root, ast.Name) and root.id not in at.names: return self.constant(node)
+        t = self.expr(node.value, at)   # a field of a value whose datatype has only one constructor; in a hint, of any value
         owners = [c for c in constructors(t.sort) if node.attr in dict(fields(c, t.sort))]
         if not owners: raise self.refuse(node, 'no such field', f'a field of {t.sort}', node.attr)
         if len(constructors(t.sort)) > 1 and not self.any_field: raise self.refuse(node, 'a field that may not be there', 'match, which says what happens in the other cases', ast.unparse(node))
@@ -251,8 +267,6 @@ def _arith(op: str, *args: Term) -> App: return App(op, args, args[0].sort)
 
 def less(a: Term, b: Term, op: str = '<') -> App: return App(op, (a, b), BOOL)
 
-def _zero(s: Sort) -> App: return literal(0 if s == INT else Fraction(0))
-
 def ite(c: Term, a: Term, b: Term) -> Term: return a if a == b else App('ite', (c, a, b), a.sort)
 
 def _floor(op: str, a: Term, b: Term) -> Term:
@@ -263,9 +277,15 @@ def _floor(op: str, a: Term, b: Term) -> Term:
 
 class Arithmetic(Expressions):
     "Reads operators."
+    def pair(self, a, at_a, b, at_b, want=None) -> tuple[Term, Term]:
+        "Two expressions of one sort, which either of them may tell."
+        try: return (first := self.expr(a, at_a, want)), self.expr(b, at_b, first.sort)
+        except Unclear: second = self.expr(b, at_b, want)
+        return self.expr(a, at_a, second.sort), second
+
     def number(self, node, at) -> Term:
         t = self.expr(node, at)
-        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'Int or Real', str(t.sort))
+        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort))
         return t
 
     def UnaryOp(self, node, at, want):
@@ -280,7 +300,7 @@ class Arithmetic(Expressions):
         if op := {ast.Add: '+', ast.Sub: '-', ast.Mult: '*'}.get(type(node.op)): return _arith(op, a, b)
         op = {(ast.FloorDiv, INT): 'div', (ast.Mod, INT): 'mod', (ast.Div, REAL): '/'}.get((type(node.op), a.sort))
         if op is None: raise self.refuse(node, 'not understood', '+ - *, // and % of whole numbers, / of fractions', ast.unparse(node)[:60])
-        if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, _zero(b.sort)))))
+        if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, literal(0 if b.sort == INT else Fraction(0))))))
         return _arith('/', a, b) if op == '/' else _floor(op, a, b)
 
     def BoolOp(self, node, at, want):
@@ -299,9 +319,8 @@ class Arithmetic(Expressions):
 
     def compare(self, node, op, left, right, at):
         if isinstance(op, (ast.Eq, ast.NotEq)):
-            try: b = self.expr(right, at, (a := self.expr(left, at)).sort)
-            except Unclear: a = self.expr(left, at, (b := self.expr(right, at)).sort)
-            return equal(a, b) if isinstance(op, ast.Eq) else negate(equal(a, b))
+            same = equal(*self.pair(left, at, right, at))
+            return same if isinstance(op, ast.Eq) else negate(same)
         word = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}.get(type(op))
         if word is None: raise self.refuse(node, 'not understood', '== != < <= > >=', ast.unparse(node)[:60])
         a = self.number(left, at)
@@ -309,14 +328,26 @@ class Arithmetic(Expressions):
 
     def IfExp(self, node, at, want):
         c = self.expr(node.test, at, BOOL)
-        try: b = self.expr(node.orelse, at.given(negate(c)), want or (a := self.expr(node.body, at.given(c), want)).sort)
-        except Unclear: b = self.expr(node.orelse, at.given(negate(c)), want)
-        return ite(c, self.expr(node.body, at.given(c), b.sort), b)
+        return ite(c, *self.pair(node.body, at.given(c), node.orelse, at.given(negate(c)), want))
 
 
 # %% [markdown]
-# A call is of a constructor, of a function that is pure or abstract, or of a few things that every page has: `Fraction`,
-# `select`, `store`, `min`, `max`, `abs`. The types of a function that works for all types follow from its arguments, or from what is wanted.
+# This is how `x // y` is read. The solvers' `div` is used with a positive divisor only; and the reader notes down that
+# somebody has to prove that `y` is not zero, given what holds on the way there.
+
+# %%
+from bendml.laws.terms import Script
+
+def quotient(x: int, y: int): return x // y if x > y else x
+
+node, file = read_source(quotient)
+reader = Arithmetic(quotient, node, file)
+t = reader.expr(node.body[0].value, State({'x': Var('x', INT), 'y': Var('y', INT)}))
+print(Script().term(t), *(f'given {Script().term(conds[0])}: {Script().term(claim)}' for _, conds, claim in reader.nonzero), sep='\n')
+
+
+# %% [markdown]
+# A call is of a constructor, of a function that is pure or abstract, or of `Fraction`, `select` or `store`. The types of a function that works for all types follow from its arguments, or from what is wanted.
 
 # %%
 #| export
@@ -324,9 +355,9 @@ class Calls(Arithmetic):
     "Reads calls."
     def Call(self, node, at, want):
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
-        found = self.fn if isinstance(node.func, ast.Name) and node.func.id in at.names else self.meaning(node.func)
         if isinstance(node.func, ast.Name) and node.func.id in at.names: raise self.refuse(node, 'a value is called', 'a function', node.func.id)
-        if any(found is known for known in (Fraction, select, store, min, max, abs)): return self.known(node, found, at)
+        found = self.meaning(node.func)
+        if any(found is known for known in (Fraction, select, store)): return self.known(node, found, at)
         data = found.__mro__[1] if isinstance(found, type) else None
         if data is not None and found in vars(data).get('__constructors__', ()):
             own = Sort(data, tuple(map(Sort, data.__parameters__)))
@@ -363,14 +394,9 @@ class Calls(Arithmetic):
 
     def known(self, node, found, at):
         "Calls that mean an operation of the logic."
-        count = {Fraction: (1, 2), abs: (1,), store: (3,)}.get(found, (2,))
+        count = {Fraction: (1, 2), select: (2,), store: (3,)}[found]
         if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
         if found is Fraction: return self.fraction(node, at)
-        if found in (min, max, abs):
-            a, *b = (self.number(n, at) for n in node.args)
-            if found is abs: return ite(less(a, _zero(a.sort)), _arith('-', a), a)
-            if b[0].sort != a.sort: raise self.refuse(node, 'two sorts of number', str(a.sort), str(b[0].sort))
-            return ite(less(a, b[0], '<=' if found is min else '>='), a, b[0])
         a = self.expr(node.args[0], at)
         if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
         i = self.expr(node.args[1], at, INT)
@@ -383,3 +409,9 @@ class Calls(Arithmetic):
             if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
             return literal(Fraction(a.op, b[0].op))
         return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+
+# %% [markdown]
+# ## What this does not show
+#
+# Expressions are half of a function; the other half, paths and cases, is on the [next page](14_reflect.ipynb). That Python's
+# integers are those of the solvers, and `Fraction` their real numbers, is taken for granted; a test compares them on values.

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Reflection
 # > A Python function, read as equations about the very code that runs.
-#
+
+# %% [markdown]
 # `@pure` above a function does two things. It leaves the function as it is, to be called as before. And it reads the
 # function's source and writes down what it says: one equation for each case.
 #
@@ -101,13 +102,13 @@ class Reader(Calls):
                 elif many: raise self.refuse(p, 'not understood', f'{len(subjects)} patterns, one for each', ast.unparse(p))
                 else: ps = (p,)
                 rows.append(Row(ps, {}, case.body + rest))
-        return self.rows(node, subjects, rows, at)
+        return self.rows(node, subjects, rows, at, subjects)
 
-    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State) -> list[Case]:
+    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State, whole: tuple[Term, ...]) -> list[Case]:
         "The cases of a match from here on: split on the first constructor that the first row asks for."
         if not rows:
-            missing = ', '.join(map(_sketch, subjects))
-            raise self.refuse(node, 'a case is missing', f'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
+            missing = ', '.join(map(_sketch, whole))
+            raise self.refuse(node, 'a case is missing', 'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
         first = rows[0]
         ask = next((i for i, p in enumerate(first.patterns) if not isinstance(self.plain(p), ast.MatchAs)), None)
         if ask is None:
@@ -118,16 +119,17 @@ class Reader(Calls):
         built = t.op.owner if isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part else None
         for c in constructors(t.sort):
             if built not in (None, c): continue
-            if isinstance(t, Var) and self.split:
-                made = build(c, self.fresh(c, t, self.plain(first.patterns[ask]), at), t.sort)
-                s = lambda e, by={t: made}: substitute(e, by)
-                here = State({n: s(e) for n, e in at.names.items()}, tuple(map(s, at.args)), tuple(map(s, at.conds)))
-                told = [r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows]
-                seen = tuple(map(s, subjects))
-            else: made, here, told, seen = t, at if built else at.given(is_built(c, t)), rows, subjects
+            parts = t.args if built else self.fresh(c, t, self.plain(first.patterns[ask]), at)
+            shape = build(c, parts, t.sort)
+            if isinstance(t, Var) and self.split: s, here = (lambda e, by={t: shape}: substitute(e, by)), at
+            else: s, here = (lambda e: e), at if built else at.given(is_built(c, t))
+            here = State({n: s(e) for n, e in here.names.items()}, tuple(map(s, here.args)), tuple(map(s, here.conds)))
+            made = shape if isinstance(t, Var) and self.split else t
             inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
+            told = (r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows)
             kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
-            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here)
+            seen = tuple(map(s, subjects))
+            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, tuple(shape if w == t else s(w) for w in whole))
         return out
 
     def plain(self, p: ast.pattern) -> ast.pattern:
@@ -203,11 +205,17 @@ def shrinks(calls: list[tuple[tuple[Term, ...], tuple[Term, ...]]]) -> bool:
 
 # %%
 #| export
-def whole(f: Function) -> Term:
-    "The value of a function as one term in its parameters, if it was read without splitting."
-    out = f.cases[-1].value
-    for case in reversed(f.cases[:-1]): out = ite(conj(*case.conds), case.value, out)
-    return out
+def called(call: App) -> Term:
+    "A call replaced by what its function says, if that is one term in its parameters."
+    f, types = call.op.owner, dict(zip(call.op.owner.types, call.op.types))
+    if any(case.args != f.params for case in f.cases): raise ValueError(f'{f.__name__} has an equation for each constructor')
+    value = f.cases[-1].value
+    for case in reversed(f.cases[:-1]): value = ite(conj(*case.conds), case.value, value)
+    return substitute(at_types(value, types), {at_types(p, types): a for p, a in zip(f.params, call.args)})
+
+def unfolds(f: object) -> bool:
+    "Whether a function has no equations of its own, and is unfolded instead."
+    return isinstance(f, Function) and f.measure is not None and f.recursive()
 
 def equations(f: Function, types: tuple[Sort, ...]) -> list[Term]:
     "The equations of a function at given types."
@@ -227,7 +235,7 @@ def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str,
     out, todo, seen = [], list(symbols(*terms)), set()
     while todo:
         s = todo.pop(0)
-        if s in seen or s.owner in opaque or s.owner.measure is not None and s.owner.recursive(): continue
+        if s in seen or s.owner in opaque or unfolds(s.owner): continue
         seen.add(s)
         found = equations(s.owner, s.types)
         out += [(f'definition of {s.owner.__name__}', e) for e in found]
@@ -263,7 +271,7 @@ def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]
         if text in checks: continue
         answer, = discharge(text, ('z3',), model=True)
         if answer.result != 'unsat':
-            at = ', '.join(f'{n[1:]} = {v}' for n, v in sorted(answer.model.items()) if n.startswith('?'))
+            at = ', '.join(f'{n[1:]} = {v}'.replace('(- ', '-').replace(')', '') for n, v in sorted(answer.model.items()) if v.strip('(- )').isdigit())
             raise reader.refuse(node, problem, expected, f'not so for {at}' if at else f'no proof of it ({answer.result})', hint)
         checks[text] = Check(f'{where}: {expected}', text)
     return tuple(checks.values())
@@ -280,7 +288,7 @@ def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, meas
     own.cases = tuple(reader.body(node.body, start))
     shrink = []
     if measure is not None:
-        own.measure = m = reader.expr(ast.parse(measure, mode='eval').body, start, INT)
+        own.measured, own.measure = measure, (m := reader.expr(reader.parse(measure), start, INT))
         for call, at, args in reader.calls:
             shrink.append((call, at.conds, conj(less(literal(0), m, '<='), less(substitute(m, dict(zip(params, args))), m))))
     elif not shrinks([(args, at.args) for _, at, args in reader.calls]):
@@ -314,6 +322,9 @@ def abstract(thing: Callable | type) -> Callable | type:
     return thing
 
 
+# %% [markdown]
+# ## What comes out
+
 # %%
 from bendml.laws.datatypes import datatype
 from typing import Self
@@ -325,11 +336,86 @@ class Nat:
 Z, S = Nat.Z, Nat.S
 
 @pure
-def add(x: Nat, y: Nat) -> Nat:
-    match x:
-        case Z(): return y
-        case S(m): return S(add(m, y))
+def sub(x: Nat, y: Nat) -> Nat:
+    match x, y:
+        case Z(), _: return Z()
+        case S(_), Z(): return x
+        case S(m), S(k): return sub(m, k)
 
 
 # %%
-print(script(definitions([function_of(add)(Var('x', Sort(Nat)), Var('y', Sort(Nat)))]), literal(True)))
+from bendml.laws.terms import Script
+for e in equations(function_of(sub), ()): print(Script().term(e))
+
+# %% [markdown]
+# Three cases, three equations. The function itself is as it was:
+
+# %%
+sub(S(S(Z())), S(Z()))
+
+
+# %% [markdown]
+# ## What is refused
+#
+# A case that was forgotten:
+
+# %%
+def refused(make):
+    try: make()
+    except LawError as e: print(e)
+
+@refused
+def missing():
+    @pure
+    def f(x: Nat, y: Nat) -> Nat:
+        match x, y:
+            case Z(), _: return y
+            case S(m), S(k): return m
+
+
+# %% [markdown]
+# A recursion that may go on for ever:
+
+# %%
+@refused
+def endless():
+    @pure
+    def f(x: Nat) -> Nat: return f(S(x))
+
+
+# %% [markdown]
+# With a measure, the question is whether a number shrinks and stays above zero. A solver answers it, and tells where not:
+
+# %%
+@refused
+def below_zero():
+    @pure(measure='n')
+    def f(n: int) -> int: return 0 if n == 0 else f(n - 1)
+
+
+# %% [markdown]
+# A divisor:
+
+# %%
+@refused
+def divided():
+    @pure
+    def f(x: int, y: int) -> int: return x // y if x > y else 0
+
+
+# %% [markdown]
+# And everything that is no equation:
+
+# %%
+@refused
+def loop():
+    @pure
+    def f(n: int) -> int:
+        for i in range(n): n = n + i
+        return n
+
+# %% [markdown]
+# ## What this does not show
+#
+# That the equations are right; the [guards](91_guards.ipynb) compare them with the code. And nothing is said about how
+# long a function takes, or how much memory it needs.

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Proof
 # > Ask both solvers, run the law as well, and say which of the two happened.
-#
+
+# %% [markdown]
 # When a solver does not prove a claim, there are two reasons: the claim is false, or the proof needs help. Which one it is
 # matters more than anything else that we could say. So a law is also run, as the Python function that it is, on all small
 # values, smallest first. A false claim about lists and numbers is almost always false for a very small list and a very
@@ -13,16 +14,17 @@
 # %%
 #| hide
 #| export
-import html, itertools, random
+import ast, html, inspect, itertools, random
 from dataclasses import replace
 from typing import Callable, Iterator, NamedTuple
 from weakref import WeakKeyDictionary
 
 from bendml.laws.datatypes import LawError, random_value, tuples
-from bendml.laws.induct import Cited, Law, Obligation, functions, obligations, statement
-from bendml.laws.read import changed
+from bendml.laws.induct import Cited, Law, Obligation, obligations
+from bendml.laws.read import changed, function_of
+from bendml.laws.reflect import symbols
 from bendml.laws.solvers import SOLVERS, Answer, discharge
-from bendml.laws.terms import INT, Sort
+from bendml.laws.terms import INT, Sort, constructors
 
 
 # %% [markdown]
@@ -40,30 +42,64 @@ class Found(NamedTuple):
     skipped: int                   # how many did not meet its assumptions
     problem: str = ''              # how the function failed on the counterexample, if it raised
 
-SMALL, RANDOM = 2_000, 300   # how many small and how many random values are tried
+QUICK, FULL = (400, 60), (3_000, 500)   # how many small and how many random values are tried
 
-def candidates(sorts: tuple[Sort, ...], small: int = SMALL, rand: int = RANDOM, biggest: int = 12) -> Iterator[tuple]:
+def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> Iterator[tuple]:
     "Tuples of values: all small ones in order of size, then random ones."
     ordered = itertools.chain.from_iterable(tuples(sorts, n) for n in range(biggest + 1))
     yield from itertools.islice(ordered, small)
     rng = random.Random(0)
     for _ in range(rand if sorts else 0): yield tuple(random_value(s, rng) for s in sorts)
 
-def search(claim: Callable, sorts: tuple[Sort, ...], small: int = SMALL, rand: int = RANDOM, enough: int | None = None) -> Found:
-    "Run a claim on many values until it is false for some, or has held for `enough`."
+def _run(claim: Callable, args: tuple) -> bool | str | None:
+    "Whether a claim holds for values; None if they do not meet its assumptions; what it raised, if it raised."
+    try: return claim(*args) is True
+    except AssertionError: return None
+    except Exception as e: return f'{type(e).__name__}: {e}'
+
+def search(claim: Callable, sorts: tuple[Sort, ...], small: int, rand: int) -> Found:
+    "Run a claim on many values, until it is false for some."
     passed = skipped = 0
     for args in candidates(sorts, small, rand):
-        try: held = claim(*args)
-        except AssertionError: skipped += 1; continue
-        except Exception as e: return Found(args, passed, skipped, f'{type(e).__name__}: {e}')
-        if held is not True: return Found(args, passed, skipped)
-        passed += 1
-        if passed == enough: break
+        held = _run(claim, args)
+        if held is None: skipped += 1
+        elif held is True: passed += 1
+        else:
+            args = _smaller(claim, sorts, args)
+            return Found(args, passed, skipped, held if isinstance(held := _run(claim, args), str) else '')
     return Found(None, passed, skipped)
+
+def _smaller(claim: Callable, sorts: tuple[Sort, ...], args: tuple) -> tuple:
+    "A counterexample with smaller values, if replacing one at a time finds any."
+    for i, s in enumerate(sorts):
+        for value, in candidates((s,), 200, 0):
+            if value == args[i]: break
+            trial = (*args[:i], value, *args[i + 1:])
+            if _run(claim, trial) not in (True, None): args = trial; break
+    return args
 
 
 # %%
-search(lambda n, m: n*n + m*m != 25 or n == 0 or m == 0, (INT, INT))
+search(lambda n, m: n*n + m*m != 25 or n == 0 or m == 0, (INT, INT), *QUICK)
+
+
+# %% [markdown]
+# A counterexample alone can be hard to read. What the two sides are, for these values, is easier.
+
+# %%
+#| export
+def sides(law: Law, args: tuple) -> list[str]:
+    "For these values, what the parts of a law's claim are."
+    names = {**law.fn.__globals__, **inspect.getclosurevars(law.fn).nonlocals, **{p.name: v for p, v in zip(law.params, args)}}
+    out = []
+    for s in law.node.body:
+        if isinstance(s, ast.Assign): names[s.targets[0].id] = eval(compile(ast.Expression(s.value), law.file, 'eval'), names)
+        if not isinstance(s, ast.Return): continue
+        parts = [s.value.left, *s.value.comparators] if isinstance(s.value, ast.Compare) else s.value.args if isinstance(s.value, ast.Call) else [s.value]
+        for e in parts:
+            if not isinstance(e, (ast.Constant, ast.Name)): out.append(f'{ast.unparse(e)} = {eval(compile(ast.Expression(e), law.file, "eval"), names)!r}')
+    return out
+
 
 # %% [markdown]
 # ## Theorems
@@ -86,17 +122,17 @@ _SEAL = object()
 
 class Theorem:
     "What `prove` found out about a law. It cannot be made in any other way, nor changed."
-    def __init__(self, seal: object, **parts):
-        if seal is not _SEAL: raise TypeError('a Theorem is made by prove(law), and in no other way')
-        self.__dict__.update(parts)
-    def __setattr__(self, *_): raise AttributeError('a Theorem does not change')
     law: Law
     verdict: str
     obligations: tuple[Obligation, ...]
     cites: tuple['Theorem', ...]
-    found: Found | None
-    reason: str
-    solvers: tuple[str, ...]
+    found: Found                    # what running it showed
+    reason: str                     # why it is not proved
+
+    def __init__(self, seal: object, **parts):
+        if seal is not _SEAL: raise TypeError('a Theorem is made by prove(law), and in no other way')
+        self.__dict__.update(parts)
+    def __setattr__(self, *_): raise AttributeError('a Theorem does not change')
 
     @property
     def holds(self) -> bool: return self.verdict in ('proved', 'confirmed', 'assumed')
@@ -108,74 +144,97 @@ class Theorem:
         own = (self.law,) if self.law.assumed else ()
         return tuple(dict.fromkeys(own + tuple(a for t in self.cites for a in t.axioms)))
     def __repr__(self): return report(self)
-    def _repr_html_(self): return f'<pre>{html.escape(report(self))}</pre>'
-
-def report(t: Theorem) -> str:
-    "A theorem as text: verdict, statement, and the proof."
-    out = [f'{t.law.__name__}: {t.verdict}{f" ({t.reason})" if t.reason else ""}', *f'for all{statement(t.law)}'.splitlines()]
-    return '\n'.join(out + tree(t, '  '))
-
-def tree(t: Theorem, indent: str = '') -> list[str]:
-    "The proof: its cases with both solvers' times, and what it cites."
-    how = f'by induction on {t.law.induct}' if t.law.induct else 'directly'
-    out = [f'{indent}proof {how}' + (f", citing {', '.join(c.law.__name__ for c in t.cites)}" if t.cites else '')] if t.obligations else []
-    for o in t.obligations:
-        said = ', '.join(f'{a.solver} {a.result}{f" ({a.reason})" if a.reason else ""} {1000*a.seconds:.0f} ms' for a in o.answers)
-        out.append(f'{indent}  {o.label or "the claim"}: {said}')
-    return out
+    def _repr_html_(self):
+        first, *rest = report(self).splitlines()
+        colour = '#1a7f37' if self.holds else '#b35900' if self.verdict == 'open' else '#cf222e'
+        return f'<pre><b style="color: {colour}">{html.escape(first)}</b>\n{html.escape(chr(10).join(rest))}</pre>'
 
 
 # %%
 #| export
-_THEOREMS: WeakKeyDictionary = WeakKeyDictionary()   # law -> what was last found out about it
-_ANSWERS: dict[tuple, Answer] = {}   # (text, solver, seed) -> its answer, in this process
+def statement(law: Law) -> str:
+    "What a law says, in symbols."
+    groups = itertools.groupby(law.params, lambda p: p.sort)
+    given = '; '.join(f"{', '.join(p.name for p in ps)}: {sort}" for sort, ps in groups)
+    lines = [f'  where {ast.unparse(s)}' for s in law.node.body if isinstance(s, ast.Assign)]
+    lines += [f'  given {ast.unparse(s.test)}' for s in law.node.body if isinstance(s, ast.Assert)]
+    return '\n'.join([f'for all {given}'*bool(given), *lines, '  ' + ast.unparse(law.node.body[-1].value)]).lstrip('\n')
 
-def ask(o: Obligation, solvers: tuple[str, ...], seed: int = 0) -> Obligation:
+def _how(law: Law) -> str: return f'by induction on {law.induct}' if law.induct else 'from what it cites' if law.cite else 'from the definitions'
+
+def report(t: Theorem) -> str:
+    "A theorem as text: verdict, statement, and the proof, or what stands against it."
+    out = [f'{t.law.__name__}: {t.verdict}', *statement(t.law).splitlines()]
+    if t.verdict == 'assumed': return '\n'.join([*out, f'an axiom; its model passes for {t.found.passed} values'])
+    if t.verdict == 'refuted':
+        out += ['it is false for', *(f'  {p.name} = {v!r}' for p, v in zip(t.law.params, t.found.counterexample)), 'because then']
+        return '\n'.join(out + [f'  {line}' for line in [t.found.problem] if line] + [f'  {line}' for line in sides(t.law, t.found.counterexample) if not t.found.problem])
+    if t.reason: out.append(t.reason)
+    return '\n'.join(out + tree(t))
+
+def tree(t: Theorem, indent: str = '', seen: set | None = None) -> list[str]:
+    "The proof: its cases with what both solvers said, and the proofs of the laws that it cites."
+    seen = set() if seen is None else seen
+    out = [f'{indent}proof {_how(t.law)}, {1000*t.seconds:.0f} ms'] if t.obligations and not indent else []
+    for o in t.obligations if not indent else ():
+        said = ', '.join(f'{a.solver} {a.result}{f" ({a.reason})" if a.reason else ""}' for a in o.answers)
+        out.append(f'  {o.label or "the claim"}: {said}')
+    for c in t.cites:
+        known = c in seen
+        seen.add(c)
+        out.append(f'{indent}  cites {c.law.__name__}: {c.verdict}' + f', {_how(c.law)}'*bool(c.obligations))
+        if not known: out += tree(c, indent + '  ', seen)
+    return out
+
+
+# %% [markdown]
+# ## `prove`
+#
+# First the law is run on some values, since a counterexample ends the matter. Then come the solvers. If they do not prove
+# it, it is run on many more values. The hypotheses of a law that is proved must hold for at least one of them: a law about
+# nothing is easily proved.
+
+# %%
+#| export
+_THEOREMS: WeakKeyDictionary = WeakKeyDictionary()   # law -> what was last found out about it
+_ANSWERS: dict[tuple, Answer] = {}                   # (text, solver, seed) -> its answer, in this process
+
+def ask(o: Obligation, solvers: tuple[str, ...] = SOLVERS, seed: int = 0) -> Obligation:
     "The obligation with the solvers' answers."
     new = tuple(s for s in solvers if (o.text, s, seed) not in _ANSWERS)
-    if new:
-        for a in discharge(o.text, new, seed=seed): _ANSWERS[o.text, a.solver, seed] = a
-    return replace(o, answers=tuple(_ANSWERS[o.text, s, seed] for s in solvers))
+    answers = {s: _ANSWERS.get((o.text, s, seed)) for s in solvers} | {a.solver: a for a in (discharge(o.text, new, seed=seed) if new else ())}
+    _ANSWERS.update({(o.text, s, seed): a for s, a in answers.items() if a.reason not in ('wall', 'crash')})
+    return replace(o, answers=tuple(answers.values()))
 
-def prove(law: Law, solvers: tuple[str, ...] = SOLVERS) -> Theorem:
-    "Prove a law, and the laws it cites before it."
+def prove(law: Law) -> Theorem:
+    "Find out about a law, and about the laws it cites: run it, and ask both solvers."
     if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
-    stale = changed(law)
-    cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c, solvers) for c in law.cite))
-    kept = _THEOREMS.get(law)
-    if kept and kept.cites == cites and kept.solvers == solvers and not stale: return kept
-    done = tuple(ask(o, solvers) for o in obligations(law)) if not stale else ()
-    verdict, reason, found = _judge(law, done, cites, stale)
-    _THEOREMS[law] = Theorem(_SEAL, law=law, verdict=verdict, obligations=done, cites=cites, found=found, reason=reason, solvers=solvers)
+    stale, kept = changed(law), _THEOREMS.get(law)
+    cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c) for c in law.cite))
+    if kept and kept.cites == cites and not stale and kept.verdict != 'stale': return kept
+    done, sorts = (), tuple(p.sort for p in law.params)
+    found = search(law.fn, sorts, *QUICK) if not stale else Found(None, 0, 0)
+    if stale: verdict, reason = 'stale', f'{stale} was changed since the law was read'
+    elif found.counterexample is not None: verdict, reason = 'refuted', 'false for some values'
+    elif law.assumed: verdict, reason = ('assumed', '') if found.passed else ('vacuous', 'none of its samples meets what it assumes')
+    else:
+        done = tuple(map(ask, obligations(law)))
+        verdict, reason = _judge(done, cites)
+        if verdict == 'open' or not found.passed: found = search(law.fn, sorts, *FULL)
+        if found.counterexample is not None: verdict, reason = 'refuted', 'false for some values'
+        elif verdict == 'open': reason = f'{found.passed} values pass. {reason}'
+        elif not found.passed: verdict, reason = 'vacuous', f'none of {found.skipped} values meets what it assumes'
+    _THEOREMS[law] = Theorem(_SEAL, law=law, verdict=verdict, obligations=done, cites=cites, found=found, reason=reason)
     return _THEOREMS[law]
 
-def _judge(law: Law, done: tuple[Obligation, ...], cites: tuple[Theorem, ...], stale: str) -> tuple[str, str, Found | None]:
-    "The verdict, its reason, and what running the law showed."
-    if stale: return 'stale', f'{stale} was changed since the law was read', None
-    sorts = tuple(p.sort for p in law.params)
-    if law.assumed:
-        found = search(law.fn, sorts)
-        return ('refuted', counterexample(law, found), found) if found.counterexample else ('assumed', 'an axiom', found)
-    by = lambda solver: all(o.said(solver) == 'unsat' for o in done)
-    sat = [o for o in done if any(a.result == 'sat' for a in o.answers)]
-    bad = next((t for t in cites if not t.holds), None)
-    if by('z3') and not bad and not sat:
-        found = search(law.fn, sorts, enough=1) if law.hyps else None
-        if found and found.counterexample: raise AssertionError(f'{law.__name__} is proved, and false for {found.counterexample}: a bug in bendml.laws')
-        if found and not found.passed: return 'vacuous', f'none of {found.skipped} values meets what it assumes', found
-        if by('cvc5') and all(t.verdict != 'proved' for t in cites): return 'confirmed', '', found
-        return 'proved', '', found
-    found = search(law.fn, sorts)
-    if found.counterexample is not None: return 'refuted', counterexample(law, found), found
-    reason = f'{found.passed} values pass'
-    if bad: reason += f'; it cites {bad.law.__name__}, which is {bad.verdict}'
-    else: reason += f"; no proof of {', '.join(o.label or 'the claim' for o in done if o.said('z3') != 'unsat')}"
-    return 'open', reason, found
-
-def counterexample(law: Law, found: Found) -> str:
-    "The values for which a law is false, and what the two sides are there."
-    at = ', '.join(f'{p.name} = {v!r}' for p, v in zip(law.params, found.counterexample))
-    return f'false for {at}' + (f': {found.problem}' if found.problem else '')
+def _judge(done: tuple[Obligation, ...], cites: tuple[Theorem, ...]) -> tuple[str, str]:
+    "The verdict on a law that was not refuted, and the reason if it is open."
+    if bad := [t for t in cites if not t.holds]: return 'open', f'It cites {bad[0].law.__name__}, which is {bad[0].verdict}.'
+    said = {solver: [o.said(solver) for o in done] for solver in SOLVERS}
+    if 'sat' in said['z3'] + said['cvc5'] or not done or set(said['z3']) != {'unsat'}:
+        cases = ', '.join(o.label or 'the claim' for o in done if o.said('z3') != 'unsat' or o.said('cvc5') == 'sat')
+        return 'open', f'No proof yet of: {cases}. It may need a lemma (cite), a more general hypothesis (gen), or a look at two constructors (depth=2).'
+    return ('confirmed' if set(said['cvc5']) == {'unsat'} and all(t.verdict != 'proved' for t in cites) else 'proved'), ''
 
 
 # %% [markdown]
@@ -183,13 +242,31 @@ def counterexample(law: Law, found: Found) -> str:
 
 # %%
 #| export
+def _check_options(law: Law) -> None:
+    "The options name what there is."
+    names = {p.name: p.sort for p in law.params}
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
+    if law.induct and not law.strong:
+        if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
+        if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
+    if bad := [g for g in law.gen if g not in names or g == law.induct]: raise wrong('gen', 'other parameters', bad[0])
+    if bad := [c for c in law.cite if not isinstance(c, (Law, Cited))]: raise wrong('cite', 'laws', repr(bad[0]))
+    if bad := [f for f in law.opaque + law.inline if function_of(f) is None]: raise wrong('opaque or inline', 'pure functions', repr(bad[0]))
+    if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
+        raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
+    if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
+    if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
+        raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
+
 def law(fn: Callable | None = None, **options) -> Law:
     "A claim: asserts are what it assumes, the value it returns is what it claims. Options are the fields of `Law`."
     if fn is None: return lambda f: law(f, **options)
     for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
         value = options.get(name, ())
         options[name] = (value,) if isinstance(value, str) else tuple(value)
-    return Law(fn, **options)
+    made = Law(fn, **options)
+    _check_options(made)
+    return made
 
 def axiom(fn: Callable | None = None, **options) -> Law:
     "A claim about abstract functions that is taken for granted. It is run on their models, and named by everything that rests on it."
@@ -213,7 +290,46 @@ def add(x: Nat, y: Nat) -> Nat:
         case Z(): return y
         case S(m): return S(add(m, y))
 
+
+# %%
 @law(induct='x')
 def add_zero(x: Nat): return add(x, Z()) == x
 
 prove(add_zero)
+
+
+# %%
+@law(induct='x')
+def add_idempotent(x: Nat): return add(x, x) == x
+
+prove(add_idempotent)
+
+
+# %% [markdown]
+# A law about nothing:
+
+# %%
+@law
+def nothing(x: Nat, y: Nat):
+    assert add(x, y) == S(x)
+    assert y == Z()
+    return x == y
+
+prove(nothing)
+
+# %% [markdown]
+# A name that was given to something else after the law was read:
+
+# %%
+old, add = add, lambda x, y: x
+prove(add_idempotent)
+
+# %%
+add = old
+
+# %% [markdown]
+# ## What this does not show
+#
+# `confirmed` is as good as what it rests on: that the equations say what Python does, that the cases of an induction are
+# the right ones, that the printer writes what the term says, and that z3 or cvc5 is right. The page about
+# [trust](94_trust.ipynb) says how each of these can be checked.
