@@ -13,9 +13,9 @@ __all__ = ['relu', 'relu_back', 'sigmoid_back', 'tanh_back', 'silu', 'silu_back'
 import math
 
 import numpy as np
-from numpy import float32
+from numpy import float32, int32
 
-from ..autograd.symbols import TWO_BY_ROOT_PI
+from ..autograd.symbols import TWO_BY_ROOT_PI, stands_for
 from .elementary import erf, exp, sigmoid, tanh
 from ..threads import get_threads
 from numba import njit, prange
@@ -67,11 +67,15 @@ def gelu_erf_back(x, dy):
     return dy*(float32(.5)*(float32(1) + erf(u)) + float32(.5)*u*_P*exp(-(u*u)))
 
 # %% ../../nbs/61_rows.ipynb #2a5426fb
-@njit(fastmath={'nnan', 'nsz'}, error_model='numpy', cache=True)
+@stands_for(max)
+@njit(cache=True)
 def row_max(x):
-    top = x[0]
-    for j in range(1, len(x)): top = x[j] if x[j] > top else top
-    return top
+    "The largest; NaN if there is one. Compares bits: turned over where negative, they are whole numbers in the order of the floats."
+    bits, top, low = x.view(int32), int32(-2**31), int32(0x7fffffff)
+    for j in range(len(bits)):
+        key = int32(bits[j] ^ (int32(bits[j] >> 31) & low))
+        top = key if key > top else top
+    return int32(top ^ (int32(top >> 31) & low)).view(float32)
 
 @njit(**_ROW)
 def softmax_row(x, y):

@@ -157,24 +157,29 @@ print(sheet.text())
 # ## The very code
 #
 # The loops that numba compiles are Python functions. `on_symbols` takes such a function as it is, its bytecode, and looks up
-# its names elsewhere in two cases only: a *primitive*, such as our fast exponential, becomes the exponential; and another
-# compiled function is treated in the same way.
+# its names elsewhere in two cases only: a *primitive*, such as our fast exponential, becomes the exponential (or, where it
+# works on bits, the plain function that it stands for); and another compiled function is treated in the same way.
 
 # %%
 #| export
-PRIMITIVES: dict[Any, str] = {f: f.__name__ for f in (math.exp, math.log, math.sqrt, math.tanh, math.erf)}
+PRIMITIVES: dict[Any, str | Callable] = {f: f.__name__ for f in (math.exp, math.log, math.sqrt, math.tanh, math.erf)}
 
 def primitive(fn: Callable) -> Callable:
     "Declare that a compiled function computes, to rounding, the function of its name: exp, log, tanh, erf, sigmoid."
     PRIMITIVES[fn] = fn.__name__
     return fn
 
+def stands_for(plain: Callable) -> Callable:
+    "Declare that a compiled function computes, exactly, what a plain one does; symbols take the plain one."
+    def declare(fn): PRIMITIVES[fn] = plain; return fn
+    return declare
+
 def _as_method(name: str) -> Callable:
     return lambda x: getattr(x, name)() if isinstance(x, Sym) else getattr(math, name)(x)
 
 def on_symbols(fn: Callable) -> Callable:
     "The same function, able to run on symbols."
-    if fn in PRIMITIVES: return _as_method(PRIMITIVES[fn])
+    if fn in PRIMITIVES: return _as_method(PRIMITIVES[fn]) if isinstance(PRIMITIVES[fn], str) else PRIMITIVES[fn]
     plain = getattr(fn, 'py_func', fn)
     if not isinstance(plain, types.FunctionType): raise TypeError(f'{fn!r} is not a Python function')
     here = dict(plain.__globals__)

@@ -17,9 +17,9 @@
 import math
 
 import numpy as np
-from numpy import float32
+from numpy import float32, int32
 
-from bendml.autograd.symbols import TWO_BY_ROOT_PI
+from bendml.autograd.symbols import TWO_BY_ROOT_PI, stands_for
 from bendml.nn.elementary import erf, exp, sigmoid, tanh
 from bendml.threads import get_threads
 from numba import njit, prange
@@ -133,11 +133,15 @@ check('GELU, with erf', each(gelu_erf, gelu_erf_back), {'x': (2,)})
 
 # %%
 #| export
-@njit(fastmath={'nnan', 'nsz'}, error_model='numpy', cache=True)
+@stands_for(max)
+@njit(cache=True)
 def row_max(x):
-    top = x[0]
-    for j in range(1, len(x)): top = x[j] if x[j] > top else top
-    return top
+    "The largest; NaN if there is one. Compares bits: turned over where negative, they are whole numbers in the order of the floats."
+    bits, top, low = x.view(int32), int32(-2**31), int32(0x7fffffff)
+    for j in range(len(bits)):
+        key = int32(bits[j] ^ (int32(bits[j] >> 31) & low))
+        top = key if key > top else top
+    return int32(top ^ (int32(top >> 31) & low)).view(float32)
 
 @njit(**_ROW)
 def softmax_row(x, y):
