@@ -14,6 +14,7 @@ from typing import Callable
 import numpy as np
 from numpy import float32, uint32
 
+from ..autograd.symbols import RULES, Rule, check
 from .attention import CONVENTIONS, angles, attend, attend_back, rotate
 from .elementary import mix, sigmoid, tanh
 from .layer import Add, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate
@@ -51,6 +52,22 @@ class LinearFirst(Linear):
     def _backward(self, p, saved, dy, g):
         self._parameters_back(saved, dy.reshape(-1, self.m), g)
         return np.broadcast_to(float32(0), saved[1].shape)
+
+# %% ../../nbs/63b_layers.ipynb #8fc96705
+def _layer(layer, inputs):
+    "A layer's passes on symbols: its parameters are inputs, and so is x, unless it is given."
+    shapes = layer.shapes()
+    def passes(forward, back):
+        def ahead(**a): return forward(layer, tuple(a[n] for n in shapes), a.get('x', inputs))
+        def backward(saved, dy):
+            g = tuple(np.zeros(s, object) for s in shapes.values())
+            dx = back(layer, (), saved, dy, g)
+            return ((dx,) if dx is not None else ()) + g
+        return ahead, backward
+    return passes
+
+# %% ../../nbs/63b_layers.ipynb #a2915e6f
+RULES['linear'] = Rule(Linear._forward, Linear._backward, _layer(Linear(2, 3), None), {'x': (2, 2), 'w': (3, 2), 'b': (3,)})
 
 # %% ../../nbs/63b_layers.ipynb #a1728b8d
 @njit(cache=True, parallel=True)
@@ -98,6 +115,9 @@ class Positions(Layer):
         T = dy.shape[-2]
         accumulate(g[0][:T], dy.reshape(-1, T, self.width).sum(0), 'positions')
         return dy
+
+# %% ../../nbs/63b_layers.ipynb #bbc429b3
+RULES['embedding'] = Rule(Embedding._forward, Embedding._backward, _layer(Embedding(3, 2), np.array([2, 0, 2])), {'table': (3, 2)})
 
 # %% ../../nbs/63b_layers.ipynb #cd06425e
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy import float32, int32
 
-from ..autograd.symbols import TWO_BY_ROOT_PI, stands_for
+from ..autograd.symbols import RULES, TWO_BY_ROOT_PI, Rule, check, on_symbols, stands_for
 from .elementary import erf, exp, sigmoid, tanh
 from ..threads import get_threads
 from numba import njit, prange
@@ -24,6 +24,21 @@ from numba import njit, prange
 _ONE = dict(fastmath={'contract'}, error_model='numpy', cache=True, forceinline=True)
 _ROW = dict(fastmath={'contract', 'reassoc', 'nsz'}, error_model='numpy', cache=True)
 _ALL = dict(fastmath={'contract', 'reassoc', 'nsz'}, error_model='numpy', cache=True, parallel=True)
+
+# %% ../../nbs/61_rows.ipynb #cf3ef26a
+def _each(forward, back):
+    "An element-wise pair that saves its input, as passes over an array of symbols."
+    f, b = on_symbols(forward), on_symbols(back)
+    def ahead(x): return np.array([f(v) for v in x], object), x
+    return ahead, lambda x, dy: (np.array([b(v, g) for v, g in zip(x, dy)], object),)
+
+def _each_y(forward, back):
+    "The same, where the output is saved."
+    ahead, backward = _each(forward, back)
+    def saves(x): y, _ = ahead(x); return y, y
+    return saves, backward
+
+def _empty(*shape): return np.full(shape, None, object)
 
 # %% ../../nbs/61_rows.ipynb #9d2211f8
 @njit(**_ONE)
@@ -46,6 +61,12 @@ def silu_back(x, dy):
     s = sigmoid(x)
     return dy*s*(float32(1) + x*(float32(1) - s))
 
+# %% ../../nbs/61_rows.ipynb #4a87203a
+RULES['ReLU'] = Rule(relu, relu_back, _each_y, {'x': (3,)}, (0, 1, 2))   # samples on both sides of the kink
+RULES['sigmoid'] = Rule(sigmoid.py_func, sigmoid_back, _each_y, {'x': (2,)})
+RULES['tanh'] = Rule(tanh, tanh_back, _each_y, {'x': (2,)})
+RULES['SiLU'] = Rule(silu, silu_back, _each, {'x': (2,)})
+
 # %% ../../nbs/61_rows.ipynb #82c39502
 _A, _C = float32(.044715), float32(1.5957691216057308)   # 2·√(2/π)
 _R, _P = float32(.7071067811865476), float32(TWO_BY_ROOT_PI)   # 1/√2; erf'(0)
@@ -65,6 +86,10 @@ def gelu_erf(x): return float32(.5)*x*(float32(1) + erf(x*_R))
 def gelu_erf_back(x, dy):
     u = x*_R
     return dy*(float32(.5)*(float32(1) + erf(u)) + float32(.5)*u*_P*exp(-(u*u)))
+
+# %% ../../nbs/61_rows.ipynb #871511fb
+RULES['GELU, tanh'] = Rule(gelu, gelu_back, _each, {'x': (2,)})
+RULES['GELU, erf'] = Rule(gelu_erf, gelu_erf_back, _each, {'x': (2,)})
 
 # %% ../../nbs/61_rows.ipynb #2a5426fb
 @stands_for(max)
@@ -106,6 +131,35 @@ def log_softmax_row_back(y, dy, dx):
     for j in range(len(y)): total += dy[j]
     for j in range(len(y)): dx[j] = dy[j] - exp(y[j])*total
 
+# %% ../../nbs/61_rows.ipynb #a5e47cb7
+def _row(forward, back):
+    "A row kernel that saves its output, on symbols."
+    f, b = on_symbols(forward), on_symbols(back)
+    def ahead(x):
+        f(x, y := _empty(len(x)))
+        return y, y
+    def backward(y, dy):
+        b(y, dy, dx := _empty(len(y)))
+        return dx,
+    return ahead, backward
+
+def _log_row(forward, back):
+    ahead, _ = _row(forward, back)
+    def saves(x):
+        e = np.array([np.exp(v - max(x)) for v in x])
+        y, _ = ahead(x)
+        return y, (y, e, sum(e[1:], e[0]))
+    def backward(saved, dy):
+        y, e, total = saved
+        on_symbols(back)(y, dy, dx := _empty(len(y)))
+        for v, w in zip(y, e): v.sheet.facts.append(f'(= {v.exp().name} {(w/total).name})')
+        return dx,
+    return saves, backward
+
+# %% ../../nbs/61_rows.ipynb #39f912cd
+RULES['softmax'] = Rule(softmax_row, softmax_row_back, _row, {'x': (3,)}, (0, 1))
+RULES['log-softmax'] = Rule(log_softmax_row, log_softmax_row_back, _log_row, {'x': (3,)}, (0, 1))
+
 # %% ../../nbs/61_rows.ipynb #158c2768
 @njit(**_ROW)
 def cross_entropy_row(z, label, scale):
@@ -124,6 +178,21 @@ def cross_entropy_rows(z, labels, losses):
     "All rows; the derivative is that of the mean."
     scale = float32(1)/float32(len(z))
     for i in prange(len(z)): losses[i] = cross_entropy_row(z[i], labels[i], scale)
+
+# %% ../../nbs/61_rows.ipynb #dea84fbd
+def _loss(forward, back):
+    "Loss and derivative come from one code; it is run once for the one and once for the other."
+    def ahead(z):
+        loss = on_symbols(forward)(z.copy(), 1, 1.)
+        return np.array([loss], object), (z, loss)
+    def backward(saved, g):
+        z, loss = saved
+        if on_symbols(back)(dz := z.copy(), 1, 1.).sample != loss.sample: raise ValueError('another loss')
+        return dz*g[0],
+    return ahead, backward
+
+# %% ../../nbs/61_rows.ipynb #e7d55083
+RULES['cross-entropy'] = Rule(cross_entropy_row, cross_entropy_row, _loss, {'z': (3,)}, (0, 1))
 
 # %% ../../nbs/61_rows.ipynb #81a46141
 @njit(**_ROW)
@@ -169,6 +238,23 @@ def rms_norm_row_back(x, gain, r, dy, dx, dgain):
         dgain[j] += dy[j]*x[j]*r
     b = b/float32(len(x))
     for j in range(len(x)): dx[j] = r*(dy[j]*gain[j] - x[j]*r*b)
+
+# %% ../../nbs/61_rows.ipynb #66b00556
+def _norm(forward, back):
+    "A norm with its parameters: what it saves is its inputs but the bias, and what it returns."
+    def ahead(**a):
+        made = on_symbols(forward)(*a.values(), 1e-5, y := _empty(len(a['x'])))
+        return y, (a['x'], a['gain'], *(made if isinstance(made, tuple) else (made,)), len(a))
+    def backward(saved, dy):
+        n = len(dy)
+        out = _empty(n), *(np.zeros(n, object) for _ in range(saved[-1] - 1))
+        on_symbols(back)(*saved[:-1], dy, *out)
+        return out
+    return ahead, backward
+
+# %% ../../nbs/61_rows.ipynb #7ac98159
+RULES['layer norm'] = Rule(layer_norm_row, layer_norm_row_back, _norm, {'x': (3,), 'gain': (3,), 'bias': (3,)})
+RULES['RMS norm'] = Rule(rms_norm_row, rms_norm_row_back, _norm, {'x': (3,), 'gain': (3,)})
 
 # %% ../../nbs/61_rows.ipynb #a0220b26
 @njit(**_ALL)

@@ -17,10 +17,10 @@
 # %%
 #| hide
 #| export
-import math, random, types
+import ast, inspect, math, random, textwrap, types
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -306,6 +306,53 @@ def slipped(saved, dy):
 wrong = check_rule('tanh, with a slip', forward, slipped, {'a': (2,), 'b': (2,)})
 assert wrong.verdict == 'refuted'
 print(wrong)
+
+
+# %% [markdown]
+# ## A table of rules, and one slip at a time
+#
+# The pages that follow register each pair of passes under a name. The rules can then be checked again, by the tests and on
+# [All gradient rules](63c_rules.ipynb), also with a *mutant* in the place of the backward code: the same code with one
+# operator exchanged. A checker that is worth anything refuses them.
+
+# %%
+#| export
+class Rule(NamedTuple):
+    "A forward and a backward code, and how to run them on symbols."
+    forward: Callable
+    backward: Callable
+    passes: Callable    # (forward, backward) -> the two functions that `check_rule` wants
+    sizes: dict[str, tuple]
+    seeds: tuple = (0,)
+
+RULES: dict[str, Rule] = {}
+
+def check(name: str, backward: Callable | None = None) -> Check:
+    "Check a registered rule, or another backward code in its place."
+    r = RULES[name]
+    return check_rule(name, *r.passes(r.forward, backward or r.backward), r.sizes, r.seeds)
+
+_SWAP = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.USub: ast.UAdd, ast.LtE: ast.Gt, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
+
+def mutants(fn: Callable) -> Iterator[tuple[str, Callable]]:
+    "The same code with one operator exchanged: + and -, * and /, <= and >; what was done, and the function."
+    plain = getattr(fn, 'py_func', fn)
+    source = textwrap.dedent(inspect.getsource(plain))
+    places = [i for i, n in enumerate(ast.walk(ast.parse(source))) if type(getattr(n, 'op', getattr(n, 'ops', [None])[0])) in _SWAP
+              and not isinstance(getattr(n, 'operand', None), ast.Constant)]   # -1 is a number
+    for place in places:
+        tree = ast.parse(source)
+        tree.body[0].decorator_list = []
+        node = list(ast.walk(ast.parse(source)))[place]
+        found = next(n for n in ast.walk(tree) if type(n) is type(node) and ast.dump(n, include_attributes=True) == ast.dump(node, include_attributes=True))
+        old = found.ops[0] if isinstance(found, ast.Compare) else found.op
+        new = _SWAP[type(old)]()
+        if isinstance(found, ast.Compare): found.ops = [new]
+        else: found.op = new
+        here = dict(plain.__globals__)
+        exec(compile(ast.fix_missing_locations(tree), f'mutant of {plain.__name__}', 'exec'), here)
+        yield f'{type(old).__name__} -> {type(new).__name__} in {ast.unparse(node)[:50]}', here[plain.__name__]
+
 
 # %% [markdown]
 # A proof from contradictory facts would prove anything. So the facts alone must be satisfiable, and the solvers find no

@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numpy import float32, int32
 
-from bendml.autograd.symbols import TWO_BY_ROOT_PI, stands_for
+from bendml.autograd.symbols import RULES, TWO_BY_ROOT_PI, Rule, check, on_symbols, stands_for
 from bendml.nn.elementary import erf, exp, sigmoid, tanh
 from bendml.threads import get_threads
 from numba import njit, prange
@@ -34,24 +34,32 @@ _ONE = dict(fastmath={'contract'}, error_model='numpy', cache=True, forceinline=
 _ROW = dict(fastmath={'contract', 'reassoc', 'nsz'}, error_model='numpy', cache=True)
 _ALL = dict(fastmath={'contract', 'reassoc', 'nsz'}, error_model='numpy', cache=True, parallel=True)
 
+
 # %%
 #| hide
-from bendml.autograd.symbols import check_rule, on_symbols
-
-def each(forward, back, uses_y=False):
-    "An element-wise pair as passes over an array."
+#| export
+def _each(forward, back):
+    "An element-wise pair that saves its input, as passes over an array of symbols."
     f, b = on_symbols(forward), on_symbols(back)
-    def ahead(x):
-        y = np.array([f(v) for v in x], object)
-        return y, (y if uses_y else x)
-    return ahead, lambda s, dy: (np.array([b(v, g) for v, g in zip(s, dy)], object),)
+    def ahead(x): return np.array([f(v) for v in x], object), x
+    return ahead, lambda x, dy: (np.array([b(v, g) for v, g in zip(x, dy)], object),)
 
-def check(name, passes, sizes, seeds=(0,)):
-    c = check_rule(name, *passes, sizes, seeds)
-    assert c.verdict == 'confirmed', c
-    print(c)
+def _each_y(forward, back):
+    "The same, where the output is saved."
+    ahead, backward = _each(forward, back)
+    def saves(x): y, _ = ahead(x); return y, y
+    return saves, backward
 
-def empty(*shape): return np.full(shape, None, object)
+def _empty(*shape): return np.full(shape, None, object)
+
+
+# %%
+#| hide
+def show(*names):
+    for name in names:
+        c = check(name)
+        assert c.verdict == 'confirmed', c
+        print(c)
 
 
 # %% [markdown]
@@ -92,10 +100,14 @@ def silu_back(x, dy):
 # The sigmoid is checked first, in its own code; where others call it, it is then taken as a known function.
 
 # %%
-check('ReLU, both sides of the kink', each(relu, relu_back, True), {'x': (3,)}, seeds=(0, 1, 2))
-check('sigmoid', each(sigmoid.py_func, sigmoid_back, True), {'x': (2,)})
-check('tanh', each(tanh, tanh_back, True), {'x': (2,)})
-check('SiLU', each(silu, silu_back), {'x': (2,)})
+#| export
+RULES['ReLU'] = Rule(relu, relu_back, _each_y, {'x': (3,)}, (0, 1, 2))   # samples on both sides of the kink
+RULES['sigmoid'] = Rule(sigmoid.py_func, sigmoid_back, _each_y, {'x': (2,)})
+RULES['tanh'] = Rule(tanh, tanh_back, _each_y, {'x': (2,)})
+RULES['SiLU'] = Rule(silu, silu_back, _each, {'x': (2,)})
+
+# %%
+show('ReLU', 'sigmoid', 'tanh', 'SiLU')
 
 # %%
 #| export
@@ -120,8 +132,12 @@ def gelu_erf_back(x, dy):
 
 
 # %%
-check('GELU, with tanh', each(gelu, gelu_back), {'x': (2,)})
-check('GELU, with erf', each(gelu_erf, gelu_erf_back), {'x': (2,)})
+#| export
+RULES['GELU, tanh'] = Rule(gelu, gelu_back, _each, {'x': (2,)})
+RULES['GELU, erf'] = Rule(gelu_erf, gelu_erf_back, _each, {'x': (2,)})
+
+# %%
+show('GELU, tanh', 'GELU, erf')
 
 
 # %% [markdown]
@@ -178,42 +194,44 @@ def log_softmax_row_back(y, dy, dx):
     for j in range(len(y)): dx[j] = dy[j] - exp(y[j])*total
 
 
-# %%
-#| hide
-def row(forward, back):
-    f, b = on_symbols(forward), on_symbols(back)
-    def ahead(x):
-        f(x, y := empty(len(x)))
-        return y, y
-    def backward(y, dy):
-        b(y, dy, dx := empty(len(y)))
-        return dx,
-    return ahead, backward
-
-
-# %%
-check('softmax', row(softmax_row, softmax_row_back), {'x': (3,)}, seeds=(0, 1))
-
-
 # %% [markdown]
 # The rule for the log-softmax needs one more fact about the exponential, $e^{a - \log t} = e^a/t$, at its outputs.
 
 # %%
 #| hide
-def log_softmax_ahead(x):
-    on_symbols(log_softmax_row)(x, y := empty(len(x)))
-    e = [np.exp(v - on_symbols(row_max)(x)) for v in x]
-    return y, (y, np.array(e), sum(e[1:], e[0]))
+#| export
+def _row(forward, back):
+    "A row kernel that saves its output, on symbols."
+    f, b = on_symbols(forward), on_symbols(back)
+    def ahead(x):
+        f(x, y := _empty(len(x)))
+        return y, y
+    def backward(y, dy):
+        b(y, dy, dx := _empty(len(y)))
+        return dx,
+    return ahead, backward
 
-def log_softmax_backward(saved, dy):
-    y, e, total = saved
-    on_symbols(log_softmax_row_back)(y, dy, dx := empty(len(y)))
-    for v, w in zip(y, e): v.sheet.facts.append(f'(= {v.exp().name} {(w/total).name})')
-    return dx,
+def _log_row(forward, back):
+    ahead, _ = _row(forward, back)
+    def saves(x):
+        e = np.array([np.exp(v - max(x)) for v in x])
+        y, _ = ahead(x)
+        return y, (y, e, sum(e[1:], e[0]))
+    def backward(saved, dy):
+        y, e, total = saved
+        on_symbols(back)(y, dy, dx := _empty(len(y)))
+        for v, w in zip(y, e): v.sheet.facts.append(f'(= {v.exp().name} {(w/total).name})')
+        return dx,
+    return saves, backward
 
 
 # %%
-check('log-softmax', (log_softmax_ahead, log_softmax_backward), {'x': (3,)}, seeds=(0, 1))
+#| export
+RULES['softmax'] = Rule(softmax_row, softmax_row_back, _row, {'x': (3,)}, (0, 1))
+RULES['log-softmax'] = Rule(log_softmax_row, log_softmax_row_back, _log_row, {'x': (3,)}, (0, 1))
+
+# %%
+show('softmax', 'log-softmax')
 
 
 # %% [markdown]
@@ -245,13 +263,25 @@ def cross_entropy_rows(z, labels, losses):
 
 # %%
 #| hide
-def loss_ahead(z):
-    loss = on_symbols(cross_entropy_row)(dz := z.copy(), 1, 1.)
-    return np.array([loss], object), dz
+#| export
+def _loss(forward, back):
+    "Loss and derivative come from one code; it is run once for the one and once for the other."
+    def ahead(z):
+        loss = on_symbols(forward)(z.copy(), 1, 1.)
+        return np.array([loss], object), (z, loss)
+    def backward(saved, g):
+        z, loss = saved
+        if on_symbols(back)(dz := z.copy(), 1, 1.).sample != loss.sample: raise ValueError('another loss')
+        return dz*g[0],
+    return ahead, backward
 
 
 # %%
-check('cross-entropy', (loss_ahead, lambda dz, g: (dz*g[0],)), {'z': (3,)}, seeds=(0, 1))
+#| export
+RULES['cross-entropy'] = Rule(cross_entropy_row, cross_entropy_row, _loss, {'z': (3,)}, (0, 1))
+
+# %%
+show('cross-entropy')
 
 
 # %% [markdown]
@@ -319,41 +349,38 @@ def rms_norm_row_back(x, gain, r, dy, dx, dgain):
 
 # %%
 #| hide
-def layer_norm_ahead(x, gain, bias):
-    mean, r = on_symbols(layer_norm_row)(x, gain, bias, 1e-5, y := empty(len(x)))
-    return y, (x, gain, mean, r)
-
-def layer_norm_backward(saved, dy):
-    n = len(dy)
-    out = empty(n), np.zeros(n, object), np.zeros(n, object)
-    on_symbols(layer_norm_row_back)(*saved, dy, *out)
-    return out
-
-def rms_norm_ahead(x, gain):
-    r = on_symbols(rms_norm_row)(x, gain, 1e-5, y := empty(len(x)))
-    return y, (x, gain, r)
-
-def rms_norm_backward(saved, dy):
-    out = empty(len(dy)), np.zeros(len(dy), object)
-    on_symbols(rms_norm_row_back)(*saved, dy, *out)
-    return out
+#| export
+def _norm(forward, back):
+    "A norm with its parameters: what it saves is its inputs but the bias, and what it returns."
+    def ahead(**a):
+        made = on_symbols(forward)(*a.values(), 1e-5, y := _empty(len(a['x'])))
+        return y, (a['x'], a['gain'], *(made if isinstance(made, tuple) else (made,)), len(a))
+    def backward(saved, dy):
+        n = len(dy)
+        out = _empty(n), *(np.zeros(n, object) for _ in range(saved[-1] - 1))
+        on_symbols(back)(*saved[:-1], dy, *out)
+        return out
+    return ahead, backward
 
 
 # %%
-check('layer norm, gain and bias', (layer_norm_ahead, layer_norm_backward), {'x': (3,), 'gain': (3,), 'bias': (3,)})
-check('RMS norm, gain', (rms_norm_ahead, rms_norm_backward), {'x': (3,), 'gain': (3,)})
+#| export
+RULES['layer norm'] = Rule(layer_norm_row, layer_norm_row_back, _norm, {'x': (3,), 'gain': (3,), 'bias': (3,)})
+RULES['RMS norm'] = Rule(rms_norm_row, rms_norm_row_back, _norm, {'x': (3,), 'gain': (3,)})
+
+# %%
+show('layer norm', 'RMS norm')
 
 
 # %% [markdown]
 # A famous slip: leaving out the mean of $d\hat x$. Every shape is right, and training still works, a little worse.
 
 # %%
-def forgetful(saved, dy):
-    x, gain, mean, r = saved
+def forgetful(x, gain, mean, r, dy, dx, dgain, dbias):
     xhat, d = (x - mean)*r, dy*gain
-    return r*(d - xhat*((d*xhat).sum()/3)), dy*xhat, dy
+    dx[:], dgain[:], dbias[:] = r*(d - xhat*((d*xhat).sum()/3)), dy*xhat, dy
 
-print(wrong := check_rule('layer norm, forgetful', layer_norm_ahead, forgetful, {'x': (3,), 'gain': (3,), 'bias': (3,)}))
+print(wrong := check('layer norm', forgetful))
 assert wrong.verdict == 'refuted'
 
 

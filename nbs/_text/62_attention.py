@@ -20,19 +20,19 @@
 import numpy as np
 from numpy import float32
 
-from bendml.nn.elementary import exp
+from bendml.autograd.symbols import RULES, Rule, check, on_symbols
 from bendml.nn.rows import _ALL, _ROW, softmax_row, softmax_row_back
 from bendml.threads import get_threads
 from numba import njit, prange
 
+
 # %%
 #| hide
-from bendml.autograd.symbols import check_rule, on_symbols
-
-def check(name, forward, backward, sizes, seeds=(0,)):
-    c = check_rule(name, forward, backward, sizes, seeds)
-    assert c.verdict == 'confirmed', c
-    print(c)
+def show(*names):
+    for name in names:
+        c = check(name)
+        assert c.verdict == 'confirmed', c
+        print(c)
 
 
 # %% [markdown]
@@ -104,28 +104,32 @@ def _scale(q): return float32(q.shape[-1]**-.5)
 
 # %%
 #| hide
-def attend_ahead(q, k, v):
-    y, p = on_symbols(attend)(q, k, v)
-    return y, (q, k, v, p)
-
-def attend_backward(saved, dy): return on_symbols(attend_back)(*saved, dy)
+#| export
+def _attention(forward, back):
+    def ahead(q, k, v):
+        y, p = on_symbols(forward)(q, k, v)
+        return y, (q, k, v, p)
+    return ahead, lambda saved, dy: on_symbols(back)(*saved, dy)
 
 
 # %%
-one_head = {'q': (1, 1, 1, 2, 2), 'k': (1, 1, 1, 2, 2), 'v': (1, 1, 1, 2, 2)}
-check('attention, 2 positions', attend_ahead, attend_backward, one_head)
-check('attention, grouped', attend_ahead, attend_backward, {'q': (1, 1, 2, 2, 1), 'k': (1, 1, 1, 2, 1), 'v': (1, 1, 1, 2, 1)})
+#| export
+RULES['attention'] = Rule(attend, attend_back, _attention, {n: (1, 1, 1, 2, 2) for n in 'qkv'})
+RULES['attention, grouped'] = Rule(attend, attend_back, _attention, {'q': (1, 1, 2, 2, 1), 'k': (1, 1, 1, 2, 1), 'v': (1, 1, 1, 2, 1)})
+
+# %%
+show('attention', 'attention, grouped')
 
 
 # %% [markdown]
 # The scale forgotten on the way back, a slip that only makes learning slower:
 
 # %%
-def unscaled(saved, dy):
-    dq, dk, dv = attend_backward(saved, dy)
+def unscaled(q, k, v, p, do):
+    dq, dk, dv = on_symbols(attend_back)(q, k, v, p, do)
     return dq*2**.5, dk, dv
 
-print(wrong := check_rule('attention, scale forgotten', attend_ahead, unscaled, one_head))
+print(wrong := check('attention', unscaled))
 assert wrong.verdict == 'refuted'
 
 # %% [markdown]
@@ -192,13 +196,22 @@ x, a = np.array([1, 2, 3, 4], float32).reshape(1, 1, 1, 4), np.array([[1., .01]]
 cos, sin = np.cos(a).astype(float32), np.sin(a).astype(float32)
 for convention in CONVENTIONS: print(f'{convention:12}', rotate(x, cos, sin, convention).ravel())
 
+
 # %% [markdown]
 # Turning is linear, and its transpose is turning back.
 
 # %%
-turn = on_symbols(rotate)
-for convention in CONVENTIONS:
-    check(f'RoPE, {convention}', lambda x: (turn(x, cos, sin, convention), ()), lambda _, dy: (turn(dy, cos, sin, convention, True),), {'x': (1, 1, 1, 4)})
+#| export
+def _turning(convention):
+    cos, sin = (f(np.array([[1, .01]])).astype(float32) for f in (np.cos, np.sin))
+    def passes(forward, back):
+        return (lambda x: (on_symbols(forward)(x, cos, sin, convention), ()), lambda _, dy: (on_symbols(back)(dy, cos, sin, convention, True),))
+    return passes
+
+RULES |= {f'RoPE, {c}': Rule(rotate, rotate, _turning(c), {'x': (1, 1, 1, 4)}) for c in CONVENTIONS}
+
+# %%
+show(*(f'RoPE, {c}' for c in CONVENTIONS))
 
 # %%
 try: angles(4, 5)

@@ -18,6 +18,7 @@ from typing import Callable
 import numpy as np
 from numpy import float32, uint32
 
+from bendml.autograd.symbols import RULES, Rule, check
 from bendml.nn.attention import CONVENTIONS, angles, attend, attend_back, rotate
 from bendml.nn.elementary import mix, sigmoid, tanh
 from bendml.nn.layer import Add, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate
@@ -67,25 +68,36 @@ class LinearFirst(Linear):
 
 # %%
 #| hide
-from bendml.autograd.symbols import check_rule
-def check(name, forward, backward, sizes):
-    c = check_rule(name, forward, backward, sizes)
-    assert c.verdict == 'confirmed', c
-    print(c)
-
-def layer_rule(layer, *names, **more):
-    "A layer's passes, with the parameters named as inputs."
+#| export
+def _layer(layer, inputs):
+    "A layer's passes on symbols: its parameters are inputs, and so is x, unless it is given."
     shapes = layer.shapes()
-    def forward(**a): return layer._forward(tuple(a[n] for n in shapes), a['x'] if 'x' in a else more['x'])
-    def backward(saved, dy):
-        g = tuple(np.zeros(s, object) for s in shapes.values())
-        dx = layer._backward((), saved, dy, g)
-        return ((dx,) if 'x' not in more else ()) + g
-    return forward, backward
+    def passes(forward, back):
+        def ahead(**a): return forward(layer, tuple(a[n] for n in shapes), a.get('x', inputs))
+        def backward(saved, dy):
+            g = tuple(np.zeros(s, object) for s in shapes.values())
+            dx = back(layer, (), saved, dy, g)
+            return ((dx,) if dx is not None else ()) + g
+        return ahead, backward
+    return passes
 
 
 # %%
-check('linear', *layer_rule(Linear(2, 3)), {'x': (2, 2), 'w': (3, 2), 'b': (3,)})
+#| export
+RULES['linear'] = Rule(Linear._forward, Linear._backward, _layer(Linear(2, 3), None), {'x': (2, 2), 'w': (3, 2), 'b': (3,)})
+
+
+# %%
+#| hide
+def show(*names):
+    for name in names:
+        c = check(name)
+        assert c.verdict == 'confirmed', c
+        print(c)
+
+
+# %%
+show('linear')
 
 
 # %% [markdown]
@@ -144,9 +156,11 @@ class Positions(Layer):
 
 
 # %%
-ids = np.array([2, 0, 2])
-check('embedding, a token twice', *[(lambda table: Embedding(3, 2)._forward((table,), ids)),
-      lambda ids, dy: (Embedding(3, 2)._backward((), ids, dy, g := (np.zeros((3, 2), object),)), g[0])[1:]], {'table': (3, 2)})
+#| export
+RULES['embedding'] = Rule(Embedding._forward, Embedding._backward, _layer(Embedding(3, 2), np.array([2, 0, 2])), {'table': (3, 2)})
+
+# %%
+show('embedding')   # one token occurs twice
 
 
 # %% [markdown]
