@@ -463,3 +463,110 @@ def test_100_steps_of_a_transformer_against_pytorch():
         theirs.append(out.item())
     assert max(abs(a - b)/b for a, b in zip(mine, theirs)) < 1e-5
     assert mine[-1] < mine[0]
+
+
+# The models that the laws are about, against the code that runs
+
+def test_laws_are_confirmed():
+    from bendml.laws import prove
+    from bendml.nn import laws, row_laws
+    for module, names in ((laws, 'forward_compose backward_compose gradient_compose slope_compose stack_adjoint saved_is_enough count_pair dump_length load_dump store_frame load_store '
+                                 'join_split split_join_w split_join_m split_join_v'), (row_laws, 'adjoint softmax_adjoint causal total_first shares_first halves_are_equal conventions mean_of_shards')):
+        for name in names.split():
+            t = prove(getattr(module, name))
+            assert t.verdict == 'confirmed', t
+            assert {a.__name__ for a in t.axioms} <= {'layer_adjoint', 'exp_positive', 'gplus_assoc', 'gzero_plus', 'part_plus', 'part_zero', 'part_part', 'plus_comm', 'plus_assoc', 'plus_zero',
+                                                      'times_comm', 'times_assoc', 'times_zero', 'times_one', 'distribute'}
+
+
+def test_parameters_follow_their_model():
+    "count, dump, load and store of layers and of the law's model, on the same nested parameters."
+    from bendml.laws import to_list
+    from bendml.nn import laws
+    def model(p):
+        if not isinstance(p, tuple): return laws.Leaf(to_list([float(v) for v in p.ravel()]))
+        out = laws.Unit()
+        for q in reversed(p): out = laws.Pair(model(q), out)
+        return out
+    net = Seq(Linear(2, 3), Tanh(), Seq(Linear(3, 2, False), Seq()), LayerNorm(2))
+    p = net.make(lambda n, s: draw(*s))
+    m, other = model(p), model(net.zeros())
+    assert int(laws.count(m)) == laws.room(m) == net.count
+    assert list(laws.dump(m)) == net.dump(p).tolist()
+    assert laws.load(other, laws.dump(m)) == m == model(net.load(net.dump(p)))
+    from bendml.laws import Array
+    a = laws.store_at(m, 5, Array(0.))
+    b = np.zeros(net.count + 9, f32)
+    net.store(p, b, 5)
+    assert [a.cells.get(i, 0.) for i in range(len(b))] == b.tolist() and laws.load_at(other, 5, a) == m
+
+
+def test_stacks_follow_their_model():
+    "Backward of a Seq, against the law's backward_all, with real layers in the place of the toy ones."
+    layers = [Linear(3, 3), Tanh(), LayerNorm(3)]
+    net = Seq(*layers)
+    p, x, dy = net.make(lambda n, s: draw(*s)), draw(4, 3), draw(4, 3)
+    def backward_all(at, x, dy):
+        if at == len(layers): return dy
+        y, saved = layers[at].forward(p[at], x)
+        return layers[at].backward(p[at], saved, backward_all(at + 1, y, dy), layers[at].zeros())
+    assert (net.backward(p, net.forward(p, x)[1], dy, net.zeros()) == backward_all(0, x, dy)).all()
+
+
+def test_rows_follow_their_model():
+    from bendml.laws import to_list
+    from bendml.nn import row_laws
+    from bendml.nn.attention import causal_row
+    from bendml.nat import nat
+    w, v, g = draw(4, 3).astype(int), draw(3).astype(int), draw(4).astype(int)
+    lists = lambda a: to_list([lists(r) for r in a]) if a.ndim > 1 else to_list(a.tolist())
+    assert list(row_laws.linear(lists(w), lists(v))) == (w @ v).tolist() and list(row_laws.linear_back(lists(w), lists(g))) == (w.T @ g).tolist()
+    for t in range(5):
+        row = draw(5)
+        read = causal_row(row.copy(), t, f32(1))
+        from fractions import Fraction
+        assert int(row_laws.read(nat(t + 1), to_list([Fraction(float(v)) for v in row]))) == read == t + 1
+    x, (cos, sin) = draw(1, 2, 1, 6), angles(2, 6)
+    c = row_laws.Done()
+    for i in reversed(range(3)): c = row_laws.Turn(cos[1, i], sin[1, i], c)
+    inter = list(row_laws.interleaved(c, to_list(list(x[0, 1, 0]))))
+    assert np.allclose(rotate(x, cos, sin, 'interleaved')[0, 1, 0], inter, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_gradient_rules_and_their_mutants():
+    "Every rule is confirmed by both solvers; every mutant, one exchanged operator in a backward code, is refuted."
+    from bendml.autograd.symbols import RULES
+    from bendml.nn.rules import table
+    rows = list(table())
+    assert [r.check.name for r in rows] == list(RULES) and len(rows) >= 17
+    assert all(r.check.verdict == 'confirmed' and not r.survived for r in rows), rows
+    assert sum(r.refuted for r in rows) >= 80
+
+
+def test_slips_in_rules_are_refuted():
+    "What exchanging one operator does not reach: the slips of linear, embedding and RoPE."
+    from bendml.autograd.symbols import check
+    from bendml.nn.layers import Embedding, Linear
+    def no_bias(layer, p, saved, dy, g):
+        g[0][:] = dy.T @ saved[1]
+        return dy @ saved[0]
+    def once(layer, p, ids, dy, g): g[0][ids] = dy
+    assert check('linear', no_bias).verdict == check('embedding', once).verdict == 'refuted'
+    assert check('RoPE, half', lambda x, cos, sin, convention, back: rotate_symbols(x, cos, sin, convention)).verdict == 'refuted'
+    assert check('RoPE, half', lambda x, cos, sin, convention, back: rotate_symbols(x, cos, sin, 'interleaved', True)).verdict == 'refuted'
+
+
+def rotate_symbols(*args):
+    from bendml.autograd.symbols import on_symbols
+    return on_symbols(rotate)(*args)
+
+
+def test_facts_are_consistent():
+    "The facts behind the obligations do not contradict each other: neither solver derives false from them alone."
+    from bendml.autograd.symbols import RULES, formulas
+    from bendml.laws import discharge
+    for name in ('softmax', 'layer norm', 'attention', 'GELU, erf', 'log-softmax'):
+        r = RULES[name]
+        sheet, _ = formulas(*r.passes(r.forward, r.backward), r.sizes)
+        assert all(a.result != 'unsat' for a in discharge(sheet.text(), wall=2.)), name

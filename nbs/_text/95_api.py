@@ -15,6 +15,7 @@ _HOME = {  # name: the module that it lives in
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
     'open_weights': 'checkpoint', 'read_gguf': 'checkpoint',
     'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint',
+    'check_grad': 'autograd', 'grad': 'autograd', 'value_and_grad': 'autograd',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
