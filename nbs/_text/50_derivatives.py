@@ -349,7 +349,7 @@ def swapped_is_forward(e: Expr, xs: List[R], g: R, grad: List[R], d: List[R]):
 
 t = prove(swapped_is_forward)
 assert t.verdict == 'refuted'
-print(t.reason)
+t
 
 # %% [markdown]
 # ## What this does not show

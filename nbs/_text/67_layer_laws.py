@@ -441,7 +441,7 @@ def swapped(t: Triples): return join(ws(t), vs(t), ms(t)) == t
 
 t = prove(swapped)
 assert t.verdict == 'refuted'
-print(t.reason)
+t
 
 # %% [markdown]
 # ## What this does not show

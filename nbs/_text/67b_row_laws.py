@@ -388,7 +388,7 @@ def unequal(s: List[List[G]]): return mean(means(s)) == mean(join(s))
 
 t = prove(unequal)
 assert t.verdict == 'refuted'
-print(t.reason)
+t
 
 # %% [markdown]
 # ## What this does not show

@@ -63,7 +63,7 @@ def momentum_pass(w, g, b, lr, mu, decay, scale):
 # AdamW first shrinks the weights, $w \leftarrow (1 - \eta\lambda)\,w$; Adam adds $\lambda w$ to the gradient instead, which
 # is not the same, since Adam then divides it by $\sqrt v$.
 #
-# $c_2$ is 0.001 only if it is computed in float64 and rounded once. In float32, `1 - 0.999` is 0.00100004673, wrong in the
+# $c_2$ is 0.001 only if it is computed in float64 and rounded once. In float32, `1 - 0.999` is 0.0009999871, wrong in the
 # fifth digit, and after a hundred steps the losses differ in the fifth digit too.
 
 # %%
