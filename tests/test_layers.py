@@ -469,7 +469,7 @@ def test_100_steps_of_a_transformer_against_pytorch():
 
 def test_laws_are_confirmed():
     from bendml.laws import prove
-    from bendml.nn import laws, row_laws
+    from bendml.nn import layer_laws as laws, row_laws
     for module, names in ((laws, 'forward_compose backward_compose gradient_compose slope_compose stack_adjoint saved_is_enough count_pair dump_length load_dump store_frame load_store '
                                  'join_split split_join_w split_join_m split_join_v'), (row_laws, 'adjoint softmax_adjoint causal total_first shares_first halves_are_equal conventions mean_of_shards')):
         for name in names.split():
@@ -482,7 +482,7 @@ def test_laws_are_confirmed():
 def test_parameters_follow_their_model():
     "count, dump, load and store of layers and of the law's model, on the same nested parameters."
     from bendml.laws import to_list
-    from bendml.nn import laws
+    from bendml.nn import layer_laws as laws
     def model(p):
         if not isinstance(p, tuple): return laws.Leaf(to_list([float(v) for v in p.ravel()]))
         out = laws.Unit()

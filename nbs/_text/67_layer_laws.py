@@ -1,5 +1,5 @@
 # %%
-#| default_exp nn.laws
+#| default_exp nn.layer_laws
 
 # %% [markdown]
 # # Laws of layers
