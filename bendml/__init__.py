@@ -9,6 +9,7 @@ __all__ = []
 # %% ../nbs/95_api.ipynb #9b8b148a
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
+    'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

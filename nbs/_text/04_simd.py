@@ -168,6 +168,7 @@ def splat(x: float32) -> np.ndarray:
     "The same number, eight times."
     return np.full(_WIDTH, x, float32)
 
+
 # %%
 a = np.arange(12, dtype=float32)
 store(a, 4, load(a, 0))
@@ -176,6 +177,7 @@ a
 # %%
 try: load(a, 5)
 except IndexError as e: print(e)
+
 
 # %% [markdown]
 # ### Arithmetic
@@ -195,6 +197,7 @@ def _operator(op: Callable, code: str) -> None:
 
 for _op, _code in ((operator.add, 'fadd'), (operator.sub, 'fsub'), (operator.mul, 'fmul')): _operator(_op, _code)
 
+
 # %% [markdown]
 # The sum of the eight lanes, in a fixed order: halves onto each other, three times.
 
@@ -210,6 +213,7 @@ def hsum(v: np.ndarray) -> float32:
     v = v[:4] + v[4:]
     v = v[:2] + v[2:]
     return v[0] + v[1]
+
 
 # %% [markdown]
 # ### Widening
@@ -248,6 +252,7 @@ def load_high4(a: np.ndarray, i: int) -> np.ndarray:
     "The upper four bits of eight bytes: whole numbers from 0 to 15."
     return (_cells(a, i) >> 4).astype(float32)
 
+
 # %%
 #| export
 def to_bf16(
@@ -258,8 +263,10 @@ def to_bf16(
     rounded = (bits + (0x7fff + (bits >> 16 & 1)).astype(np.uint32)) >> 16
     return np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16)
 
+
 # %%
 load_bf16(to_bf16(np.array([1, -2, np.pi, 1e-40, np.inf, 0, 3e38, 255], float32)), 0)
+
 
 # %% [markdown]
 # ### Prefetching
@@ -276,6 +283,7 @@ def _prefetch(e: _Emit, a, i):
 @_word((lambda t: isinstance(t, types.Array), _index), types.none, _prefetch)
 def prefetch(a: np.ndarray, i: int) -> None:
     "Advice: a[i] will be read soon."
+
 
 # %% [markdown]
 # ## A tile of sums
@@ -310,6 +318,7 @@ def _step(fused: bool) -> Callable:
         return e.context.make_tuple(e.builder, _tile, sums)
     return code
 
+
 # %%
 #| export
 _step_takes = (_tile, _flat(types.float32), _index, _index, _flat(types.float32), _index)
@@ -324,6 +333,7 @@ def tile_fma(t: np.ndarray, a: np.ndarray, i: int, step: int, b: np.ndarray, j: 
 def tile_mul_add(t: np.ndarray, a: np.ndarray, i: int, step: int, b: np.ndarray, j: int) -> np.ndarray:
     "The same, the product rounded and then the sum."
     return tile_fma(t, a, i, step, b, j)
+
 
 # %% [markdown]
 # A tile comes from a matrix whose rows are `stride` apart, and goes back there.
@@ -354,6 +364,7 @@ def tile_store(a: np.ndarray, i: int, stride: int, t: np.ndarray) -> None:
     "Write six rows of sixteen numbers; row r begins at a[i + r*stride]."
     for r in range(ROWS): _cells(a, i + r*stride, COLS)[:] = t[r]
 
+
 # %% [markdown]
 # ## Compiled, against its meaning
 
@@ -370,6 +381,7 @@ rng = np.random.default_rng(0)
 a, b = rng.integers(-9, 9, (2, 64)).astype(float32)
 print(dot(a, b, 64), njit(dot)(a, b, 64), a @ b)
 assert dot(a, b, 64) == njit(dot)(a, b, 64) == a @ b  # whole numbers: nothing is rounded
+
 
 # %%
 def product(a, b, c, k):

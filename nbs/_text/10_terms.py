@@ -16,6 +16,7 @@
 # %%
 #| hide
 #| export
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Iterator, Mapping, TypeVar, Union
@@ -182,7 +183,7 @@ assert substitute(t, {x: y}).args[0] == y and free(t) == (x, y)
 # ## Datatypes, as the logic sees them
 #
 # A datatype's class lists its constructors, and each constructor its fields with their sorts. The page
-# [Reflection](11_reflect.ipynb) makes these classes; here we only read them.
+# [Datatypes](12_datatypes.ipynb) makes these classes; here we only read them.
 
 # %%
 #| export
@@ -227,30 +228,35 @@ def exhausted(t: Term) -> Term:
 @dataclass
 class Script:
     "An SMT-LIB text in the making: what is declared, and under which name."
-    names: dict = field(default_factory=dict)   # object -> name
+    names: dict = field(default_factory=dict)   # class, function or type variable -> its name
+    declared: set = field(default_factory=set)  # sorts and functions
     lines: list = field(default_factory=list)   # declarations so far
 
     def name(self, thing: object) -> str:
-        "The name of a class, function or type variable, the same each time and no other's."
+        "The name of a class, function or type variable: the same each time, and no other's."
         if thing not in self.names:
-            base = name = f"{(thing.__module__ or '').rpartition('.')[2]}/{thing.__name__}"
+            base = '/'.join(re.sub(r'\W', '_', part, flags=re.A) or '_' for part in (thing.__module__.rpartition('.')[2], thing.__name__))
+            base = name = '_' + base if base[0].isdigit() else base
             n, taken = 1, set(self.names.values())
             while name in taken: n += 1; name = f'{base}!{n}'
             self.names[thing] = name
         return self.names[thing]
 
+    def label(self, s: Sort) -> str:
+        "A sort as a part of a name."
+        return self.at(s.head if isinstance(s.head, str) else self.name(s.head), s.args)
+
     def at(self, name: str, types: tuple[Sort, ...]) -> str:
-        return name + (f"<{','.join(map(self.sort, types))}>" if types else '')
+        "A name, with the types at which it is used."
+        return name + (f"<{'&'.join(map(self.label, types))}>" if types else '')
 
     def sort(self, s: Sort) -> str:
-        "The name of a sort, declared before its first use."
+        "The text of a sort, declared before its first use."
         if s.head == 'Array': return f'(Array {self.sort(s.args[0])} {self.sort(s.args[1])})'
-        if isinstance(s.head, str): return s.head
-        name = self.at(self.name(s.head), s.args)
-        if s not in self.names:
-            self.names[s] = name + '#'   # mark as declared; '#' is in no name
-            if constructors(s): self.lines.append(self.datatype(name, s))
-            else: self.lines.append(f'(declare-sort {name} 0)')
+        name = self.label(s)
+        if not isinstance(s.head, str) and s not in self.declared:
+            self.declared.add(s)
+            self.lines.append(self.datatype(name, s) if constructors(s) else f'(declare-sort {name} 0)')
         return name
 
     def datatype(self, name: str, s: Sort) -> str:
@@ -264,12 +270,11 @@ class Script:
         "A function's name, declared before its first use; a constructor's, declared with its datatype."
         name = self.at(self.name(s.owner), s.types)
         if s.part: return f'(_ is {name})' if s.part == 'is' else f'{name}.{s.part}'
-        if not isinstance(s.owner, type) and s not in self.names:
+        if not isinstance(s.owner, type) and s not in self.declared:
+            self.declared.add(s)
             types = dict(zip(s.owner.types, s.types))
             params = ' '.join(self.sort(at_sort(p.sort, types)) for p in s.owner.params)
-            result = self.sort(at_sort(s.owner.sort, types))
-            self.names[s] = name + '#'
-            self.lines.append(f'(declare-fun {name} ({params}) {result})')
+            self.lines.append(f'(declare-fun {name} ({params}) {self.sort(at_sort(s.owner.sort, types))})')
         return name
 
     def term(self, t: Term) -> str:

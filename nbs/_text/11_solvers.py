@@ -12,9 +12,9 @@
 # %%
 #| hide
 #| export
-import atexit, json, os, select, subprocess, sys, time
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+import atexit, json, os, select, subprocess, sys, threading, time
+from dataclasses import dataclass, field
+from itertools import count
 
 
 # %% [markdown]
@@ -64,6 +64,7 @@ def _z3(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     why = solver.reason_unknown() if result == 'unknown' else ''
     if result == 'unknown' and ('resource' in why or used >= steps): why = 'resource'
     elif why in ('timeout', 'canceled'): why = 'wall' if seconds >= wall else 'resource'
+    elif 'incomplete' in why: why = 'incomplete'
     found = solver.model() if model and result == 'sat' else ()
     return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0})
 
@@ -104,7 +105,8 @@ def _cvc5(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
 # %% [markdown]
 # ## Each in its own process
 #
-# The process reads one question a line and writes one answer a line.
+# The process reads one question a line and writes one answer a line. A question has a number, and its answer repeats it:
+# had a question been interrupted, its late answer must not be taken for the answer to the next one.
 
 # %%
 #| export
@@ -114,13 +116,17 @@ def serve(solver: str) -> None:
     out = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)                     # what a solver prints is no answer
     for line in sys.stdin:
-        try: answer = ask(**json.loads(line))
+        number, question = json.loads(line)
+        try: answer = ask(**question)
         except Exception as e: answer = Answer(solver, 'unknown', 0.0, ' '.join(str(e).split())[:300] or type(e).__name__)
-        print(json.dumps(vars(answer)), file=out, flush=True)
+        print(json.dumps([number, vars(answer)]), file=out, flush=True)
 
 
 # %%
 #| export
+_NUMBER, _LOCK = count(), threading.Lock()
+_WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
+
 class _Worker:
     "A solver's process."
     def __init__(self, solver: str):
@@ -131,27 +137,28 @@ class _Worker:
                                         stderr=subprocess.DEVNULL, text=True, env=env)
 
     def send(self, question: dict) -> None:
-        try: print(json.dumps(question), file=self.process.stdin, flush=True)
+        self.number = next(_NUMBER)
+        try: print(json.dumps([self.number, question]), file=self.process.stdin, flush=True)
         except BrokenPipeError: pass   # it died; `receive` will see it
 
     def receive(self, wall: float) -> Answer:
-        "Its answer; if it dies or stays silent past the wall clock, `unknown`."
+        "Its answer; `unknown` if it dies, stays silent past the wall clock, or answers something else."
         ready, _, _ = select.select([self.process.stdout], [], [], wall)
-        line = self.process.stdout.readline() if ready else None
-        if line: return Answer(**json.loads(line))
+        line = self.process.stdout.readline() if ready else ''
+        number, answer = json.loads(line) if line else (None, None)
+        if number == self.number: return Answer(**answer)
         self.stop()
-        return Answer(self.solver, 'unknown', wall if line is None else 0.0, 'wall' if line is None else 'crash')
+        return Answer(self.solver, 'unknown', 0.0 if ready else wall, 'crash' if ready else 'wall')
 
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
-        _WORKERS.pop(self.solver, None)
-
-_WORKERS: dict[str, _Worker] = {}
+        _WORKERS.pop((self.solver, os.getpid()), None)
 
 @atexit.register
 def _stop_all() -> None:
-    for worker in list(_WORKERS.values()): worker.stop()
+    for (_, pid), worker in list(_WORKERS.items()):
+        if pid == os.getpid(): worker.stop()
 
 
 # %% [markdown]
@@ -168,10 +175,14 @@ def discharge(
     model: bool = False,                    # also the values of the constants, if `sat`
 ) -> tuple[Answer, ...]:                    # one for each solver
     "Ask solvers whether a text is satisfiable."
-    for solver in solvers:
-        if solver not in _WORKERS: _WORKERS[solver] = _Worker(solver)
-        _WORKERS[solver].send(dict(text=text, steps=(limit or LIMIT)[solver], wall=wall, seed=seed, model=model))
-    return tuple(_WORKERS[solver].receive(wall + 20) for solver in solvers)
+    with _LOCK:
+        asked = []
+        for solver in solvers:
+            key = solver, os.getpid()
+            if key not in _WORKERS: _WORKERS[key] = _Worker(solver)
+            asked.append(_WORKERS[key])
+            asked[-1].send(dict(text=text, steps=(limit or LIMIT)[solver], wall=wall, seed=seed, model=model))
+        return tuple(worker.receive(wall + 10) for worker in asked)
 
 
 # %% [markdown]

@@ -22,11 +22,11 @@
 # %%
 #| hide
 #| export
-import typing
+import itertools, random, typing
 from fractions import Fraction
-from typing import Callable, Generic, Self, TypeVar
+from typing import Generic, Iterator, Self, TypeVar
 
-from bendml.laws.terms import BOOL, INT, REAL, Sort
+from bendml.laws.terms import BOOL, INT, REAL, Sort, constructors, fields
 
 
 # %% [markdown]
@@ -93,15 +93,15 @@ def sort_of(annotation: object, where: str) -> Sort:
 
 
 # %% [markdown]
-# What may be a value of a sort, as far as a glance can tell; constructors check it when they are called.
+# What the values of a sort are to Python; constructors check it when they are called. `True` is no `int` here.
 
 # %%
 #| export
-def fits(value: object, s: Sort) -> bool:
-    "Whether a value is of a sort, without looking inside it. `True` is no `int` here."
-    if s in _PLAIN.values(): return type(value) is {v: k for k, v in _PLAIN.items()}[s]
-    if s.head == 'Array': return type(value) is Array
-    return '__constructors__' not in vars(s.head) or isinstance(value, s.head)
+def kind_of(s: Sort) -> type | None:
+    "The type of a sort's values; None where any value may be one."
+    if s.head == 'Array': return Array
+    plain = {v: k for k, v in _PLAIN.items()}.get(s)
+    return plain or (s.head if constructors(s) or isinstance(s.head, type) and '__constructors__' in vars(s.head) else None)
 
 
 # %% [markdown]
@@ -112,14 +112,17 @@ def fits(value: object, s: Sort) -> bool:
 
 # %%
 #| export
+_EXACT = {int, bool, Fraction, Array}
+
 class _Value:
     "What all constructors share. They define it themselves, so that no datatype's class can change it."
     def init(self, *args):
-        if len(args) != len(self.__fields__):
-            raise TypeError(f'{type(self).__name__} takes {len(self.__fields__)} values, not {len(args)}')
-        for (name, s), value in zip(self.__fields__, args):
-            if not fits(value, s): raise TypeError(f'{type(self).__name__}: {name} is {s}, and {value!r:.60} is not')
-        self.__dict__.update(zip(self.__match_args__, args))
+        names, kinds = self.__match_args__, self.__kinds__
+        if len(args) != len(kinds): raise TypeError(f'{type(self).__name__} takes {len(kinds)} values, not {len(args)}')
+        for name, kind, value in zip(names, kinds, args):
+            if kind is not None and type(value) is not kind and (kind in _EXACT or not isinstance(value, kind)):
+                raise TypeError(f'{type(self).__name__}: {name} is {kind.__name__}, and {value!r:.60} is not')
+            self.__dict__[name] = value
         self.__dict__['_hash'] = hash((type(self), *args))
 
     def equal(self, other):
@@ -183,7 +186,7 @@ def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
         raise LawError(f'{where}.{body.__name__}', 'an unknown type variable', f'Generic[{loose[0]}] in the head of the class', str(loose[0]))
     if clash := [n for n, _ in fields if n in vars(cls) or n.startswith('_')]:
         raise LawError(f'{where}.{body.__name__}', 'a field that is also something else', 'a name of its own', clash[0])
-    made = dict(__module__=cls.__module__, __qualname__=f'{cls.__qualname__}.{body.__name__}', __doc__=body.__doc__, __fields__=fields,
+    made = dict(__module__=cls.__module__, __qualname__=f'{cls.__qualname__}.{body.__name__}', __doc__=body.__doc__, __fields__=fields, __kinds__=tuple(kind_of(s) for _, s in fields),
                 __match_args__=tuple(n for n, _ in fields), __init__=_Value.init, __eq__=_Value.equal, __setattr__=_Value.frozen,
                 __delattr__=_Value.frozen, __hash__=lambda self: self._hash)
     if '__repr__' not in vars(cls): made['__repr__'] = _Value.show
@@ -264,6 +267,64 @@ def abstract_sort(cls: type) -> type:
     if not samples: raise LawError(cls.__qualname__, 'no samples', 'at least one value', 'none', 'samples = (0, 1, 2)')
     cls.__samples__, cls.__parameters__ = samples, ()
     return cls
+
+
+# %% [markdown]
+# ## All values of a size
+#
+# The size of a value is the number of constructors with fields in it, plus the size of its numbers. `0` comes before `1`
+# and `-1`, then `2` and `-2`; a list of one element before one of two.
+
+# %%
+#| export
+_HALVES = [Fraction(0), Fraction(1), Fraction(-1), Fraction(2), Fraction(1, 2), Fraction(-2)]
+
+def values(s: Sort, size: int) -> Iterator:
+    "All values of a sort that have this size; of an unknown set, its samples."
+    if s == BOOL: yield from (False, True) if size == 0 else ()
+    elif s == INT: yield from (size, -size) if size else (0,)
+    elif s == REAL: yield from _HALVES[size:size + 1]
+    elif isinstance(s.head, TypeVar): yield from (size,) if size < 3 else ()
+    elif s.head == 'Array':
+        for first, *cells in tuples((s.args[1],)*4, size): yield Array(first, enumerate(cells))
+    elif not constructors(s): yield from s.head.__samples__[size:size + 1]
+    else:
+        for c in constructors(s):
+            inside = tuple(f for _, f in fields(c, s))
+            if not inside and size == 0: yield c()
+            elif inside and size > 0: yield from itertools.starmap(c, tuples(inside, size - 1))
+
+def tuples(sorts: tuple[Sort, ...], size: int) -> Iterator[tuple]:
+    "All tuples of values of these sorts whose sizes add up."
+    if not sorts: yield from ((),) if size == 0 else ()
+    elif len(sorts) == 1: yield from ((v,) for v in values(sorts[0], size))
+    else:
+        for first in range(size + 1):
+            for v in values(sorts[0], first): yield from ((v, *rest) for rest in tuples(sorts[1:], size - first))
+
+
+# %%
+[list(values(Sort(List, (INT,)), n)) for n in range(3)]
+
+
+# %% [markdown]
+# Small values miss what happens only among larger ones: an offset that is wrong from 256 on. Random values of some size
+# come after the small ones. The randomness is seeded, so a run can be repeated.
+
+# %%
+#| export
+def random_value(s: Sort, rng: random.Random, size: int = 6):
+    "A random value: numbers up to a few hundred, a few constructors."
+    if s == BOOL: return rng.random() < 0.5
+    if s == INT: return rng.choice((rng.randint(-3, 9), rng.randint(-300, 300)))
+    if s == REAL: return Fraction(rng.randint(-9, 9), rng.randint(1, 4))
+    if isinstance(s.head, TypeVar): return rng.randrange(5)
+    if s.head == 'Array': return Array(random_value(s.args[1], rng, 1), {i: random_value(s.args[1], rng, 1) for i in range(-2, 8)})
+    if not constructors(s): return rng.choice(s.head.__samples__)
+    grows = lambda c: sum(f == s for _, f in fields(c, s))
+    choice = rng.choice([c for c in constructors(s) if size > 0 or not grows(c)])
+    if size > 0 and rng.random() < 0.6: choice = rng.choice([c for c in constructors(s) if grows(c)] or [choice])
+    return choice(*(random_value(f, rng, (size - 1)//max(grows(choice), 1)) for _, f in fields(choice, s)))
 
 
 # %% [markdown]

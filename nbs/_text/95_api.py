@@ -12,6 +12,7 @@
 #| export
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
+    'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

@@ -8,8 +8,9 @@
 # %%
 #| hide
 #| export
-from bendml.laws.datatypes import A, Array, Cons, LawError, List, Nil, datatype, fits, select, sort_of, store, to_list
+from bendml.laws.datatypes import A, Array, Cons, LawError, List, Nil, datatype, select, store, to_list
+from bendml.laws.induct import Law
+from bendml.laws.prove import Theorem, axiom, law, prove
 from bendml.laws.reflect import abstract, pure
-from bendml.laws.solvers import Answer, discharge
-from bendml.laws.prove import Law, Theorem, axiom, law, prove
+from bendml.laws.solvers import discharge
 _all_ = ['A', 'Array', 'Cons', 'Law', 'LawError', 'List', 'Nil', 'Theorem', 'abstract', 'axiom', 'datatype', 'discharge', 'law', 'prove', 'pure', 'select', 'store', 'to_list']

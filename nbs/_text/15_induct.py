@@ -1,9 +1,9 @@
 # %%
-#| default_exp laws.prove
+#| default_exp laws.induct
 
 # %% [markdown]
-# # Proof
-# > A law is a function that returns `True`, whatever it is given; here is how one is proved.
+# # Induction
+# > A law is a function that returns `True`, whatever it is given; here are the dominoes of its proof.
 #
 # ```python
 # @law(induct='x')
@@ -27,17 +27,16 @@
 # %%
 #| hide
 #| export
-import ast, hashlib, html, itertools, types
-from dataclasses import dataclass, field, replace
-from typing import Callable, Iterable, NamedTuple
+import ast, hashlib, itertools, types
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from bendml.laws.datatypes import LawError
-from bendml.laws.reflect import (Function, Reader, State, Unclear, changed, definitions, function_of, matches, read_source, symbols,
-                                 type_vars, whole, _signature)
-from bendml.laws.search import Found, search
-from bendml.laws.solvers import SOLVERS, Answer, discharge
-from bendml.laws.terms import (BOOL, INT, TRUE, App, Forall, Sort, Symbol, Term, Var, at_types, build, conj, constructors, equal, exhausted,
-                               fields, forall, free, implies, literal, negate, script, substitute, subterms)
+from bendml.laws.read import Fixed, Function, State, function_of, matches, read_source, type_vars
+from bendml.laws.reflect import Reader, definitions, signature, symbols, whole
+from bendml.laws.solvers import Answer
+from bendml.laws.terms import (BOOL, INT, App, Forall, Sort, Symbol, Term, Var, at_sort, at_types, build, constructors, equal, exhausted,
+                               fields, forall, free, implies, literal, script, substitute, subterms)
 
 
 # %% [markdown]
@@ -46,7 +45,7 @@ from bendml.laws.terms import (BOOL, INT, TRUE, App, Forall, Sort, Symbol, Term,
 # %%
 #| export
 @dataclass(eq=False)
-class Law:
+class Law(Fixed):
     "A claim about pure functions, and how to prove it. Call it to test one case; `prove` it for all."
     fn: types.FunctionType
     induct: str | None = None            # the parameter, or with `strong` an integer expression, that the proof goes along
@@ -66,13 +65,13 @@ class Law:
         self.__name__, self.__module__, self.__doc__ = self.fn.__name__, self.fn.__module__, self.fn.__doc__
         node, self.file = read_source(self.fn)
         self.node, self.where = node, f'{self.file}:{node.lineno}'
-        self.params = _signature(self.fn, node, self.file)
+        self.params = signature(self.fn, node, self.file)
         self.reader = Reader(self.fn, node, self.file)
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
-        self.theorem = None
         _check_options(self)
+        self.fixed = True
 
     def __call__(self, *args): return self.fn(*args)
     def at(self, **terms: str) -> 'Cited':
@@ -297,7 +296,7 @@ def _types_at(law: Law, terms: list[Term]) -> list[dict]:
                 for t, sort in types.items(): found.get(t, {})[sort] = None
     return [dict(zip(found, choice)) for choice in itertools.islice(itertools.product(*found.values()), 16)]
 
-def _cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
+def cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
     "The formulas of a cited law, in one case of a proof."
     used, given, trigger = (c.law, c.terms, c.trigger) if isinstance(c, Cited) else (c, {}, None)
     if bad := set(given) - {p.name for p in used.params}: raise LawError(f'{law.where} in {law.__name__}', f'{used.__name__}.at', f'parameters of {used.__name__}', min(bad))
@@ -305,7 +304,7 @@ def _cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Ter
     for p in used.params:
         if p.name not in given: continue
         known = all(t in types for t in type_vars(p.sort))
-        put[p.name] = read_term(law.reader, given[p.name], names, at_sort_or_none(p.sort, types) if known else None)
+        put[p.name] = read_term(law.reader, given[p.name], names, at_sort(p.sort, types) if known else None)
         if not matches(p.sort, put[p.name].sort, types): raise LawError(f'{law.where} in {law.__name__}', f'{used.__name__}.at({p.name}=...)', str(p.sort), str(put[p.name].sort))
     over = tuple(p for p in used.params if p.name not in given)
     out = []
@@ -314,8 +313,6 @@ def _cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Ter
         general = formula(used, used.params, {}, trigger or used.trigger)
         out.append(_instance(at_types(general, types_now), put, over, types_now))
     return out
-
-def at_sort_or_none(s: Sort, types: dict) -> Sort: return Sort(types[s.head].head, types[s.head].args) if s.head in types else Sort(s.head, tuple(at_sort_or_none(a, types) for a in s.args))
 
 def _instance(general: Term, put: dict, over: tuple[Var, ...], types: dict) -> Term:
     "A law's formula with terms for some of its variables. Triggers that lose their variables are left out."
@@ -367,7 +364,7 @@ def _obligation(law: Law, step: Step, number: int) -> Obligation:
     for c in law.cite:
         base = [goal, *(t for _, t in known)]
         base += [t for _, t in definitions(base, opaque)]
-        known += [(f'law {(c.law if isinstance(c, Cited) else c).__name__}', t) for t in _cited(law, c, names, base)]
+        known += [(f'law {(c.law if isinstance(c, Cited) else c).__name__}', t) for t in cited(law, c, names, base)]
     inline = {function_of(f): 1 for f in law.inline}
     known, goal = [(why, _inlined(t, inline)) for why, t in known], _inlined(goal, inline)
     known += _unfolded([goal, *(t for _, t in known)], law.unfold, opaque)
@@ -397,165 +394,3 @@ def functions(law: Law) -> list[Function]:
             seen[f] = None
             todo += [g for u in f.uses.values() if (g := function_of(u))]
     return list(seen)
-
-
-# %% [markdown]
-# ## Theorems
-#
-# Only `prove` makes a `Theorem`. Its verdict is one of these.
-#
-# | verdict | meaning |
-# |---|---|
-# | `confirmed` | z3 and cvc5 both proved every obligation, and every cited law is confirmed or an axiom |
-# | `proved` | z3 did; cvc5 did not answer |
-# | `refuted` | false, with the smallest values found for which it is |
-# | `open` | neither; so many values passed |
-# | `vacuous` | proved, but nothing found meets what it assumes: it may say nothing at all |
-# | `stale` | something it speaks of was changed since it was read |
-# | `assumed` | an axiom about an abstract function |
-
-# %%
-#| export
-_SEAL = object()
-
-class Theorem:
-    "What `prove` found out about a law. It cannot be made in any other way, nor changed."
-    def __init__(self, seal: object, **parts):
-        if seal is not _SEAL: raise TypeError('a Theorem is made by prove(law), and in no other way')
-        self.__dict__.update(parts)
-    def __setattr__(self, *_): raise AttributeError('a Theorem does not change')
-    law: Law
-    verdict: str
-    obligations: tuple[Obligation, ...]
-    cites: tuple['Theorem', ...]
-    found: Found | None
-    reason: str
-    solvers: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool: return self.verdict in ('proved', 'confirmed', 'assumed')
-    @property
-    def seconds(self) -> float: return sum(a.seconds for o in self.obligations for a in o.answers)
-    @property
-    def axioms(self) -> tuple[Law, ...]:
-        "The axioms that it rests on, however deep."
-        own = (self.law,) if self.law.assumed else ()
-        return tuple(dict.fromkeys(own + tuple(a for t in self.cites for a in t.axioms)))
-    def __repr__(self): return report(self)
-    def _repr_html_(self): return f'<pre>{html.escape(report(self))}</pre>'
-
-def report(t: Theorem) -> str:
-    "A theorem as text: verdict, statement, and the proof."
-    out = [f'{t.law.__name__}: {t.verdict}{f" ({t.reason})" if t.reason else ""}', *f'for all{statement(t.law)}'.splitlines()]
-    return '\n'.join(out + tree(t, '  '))
-
-def tree(t: Theorem, indent: str = '') -> list[str]:
-    "The proof: its cases with both solvers' times, and what it cites."
-    how = f'by induction on {t.law.induct}' if t.law.induct else 'directly'
-    out = [f'{indent}proof {how}' + (f", citing {', '.join(c.law.__name__ for c in t.cites)}" if t.cites else '')] if t.obligations else []
-    for o in t.obligations:
-        said = ', '.join(f'{a.solver} {a.result}{f" ({a.reason})" if a.reason else ""} {1000*a.seconds:.0f} ms' for a in o.answers)
-        out.append(f'{indent}  {o.label or "the claim"}: {said}')
-    return out
-
-
-# %%
-#| export
-_ANSWERS: dict[tuple, Answer] = {}   # (text, solver, seed) -> its answer, in this process
-
-def ask(o: Obligation, solvers: tuple[str, ...], seed: int = 0) -> Obligation:
-    "The obligation with the solvers' answers."
-    new = tuple(s for s in solvers if (o.text, s, seed) not in _ANSWERS)
-    if new:
-        for a in discharge(o.text, new, seed=seed): _ANSWERS[o.text, a.solver, seed] = a
-    return replace(o, answers=tuple(_ANSWERS[o.text, s, seed] for s in solvers))
-
-def why_stale(law: Law) -> str:
-    "Which name in a law, or in a function it speaks of, no longer means what it did; '' if none."
-    if law.fn.__code__ is not law.code: return f'the code of {law.__name__}'
-    for name, meant in law.uses.items():
-        f = function_of(meant)
-        shadow = Function(law.fn, law.params, BOOL, law.where, uses={name: meant})
-        if why := changed(shadow) or (f and changed(f)): return why
-    return ''
-
-def prove(law: Law, solvers: tuple[str, ...] = SOLVERS) -> Theorem:
-    "Prove a law, and the laws it cites before it."
-    if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
-    stale = why_stale(law)
-    cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c, solvers) for c in law.cite))
-    kept = law.theorem
-    if kept and kept.cites == cites and kept.solvers == solvers and not stale: return kept
-    done = tuple(ask(o, solvers) for o in obligations(law)) if not stale else ()
-    verdict, reason, found = _judge(law, done, cites, stale)
-    law.theorem = Theorem(_SEAL, law=law, verdict=verdict, obligations=done, cites=cites, found=found, reason=reason, solvers=solvers)
-    return law.theorem
-
-def _judge(law: Law, done: tuple[Obligation, ...], cites: tuple[Theorem, ...], stale: str) -> tuple[str, str, Found | None]:
-    "The verdict, its reason, and what running the law showed."
-    if stale: return 'stale', f'{stale} was changed since the law was read', None
-    sorts = tuple(p.sort for p in law.params)
-    if law.assumed:
-        found = search(law.fn, sorts)
-        return ('refuted', counterexample(law, found), found) if found.counterexample else ('assumed', 'an axiom', found)
-    by = lambda solver: all(o.said(solver) == 'unsat' for o in done)
-    sat = [o for o in done if any(a.result == 'sat' for a in o.answers)]
-    bad = next((t for t in cites if not t.holds), None)
-    if by('z3') and not bad and not sat:
-        found = search(law.fn, sorts, enough=1) if law.hyps else None
-        if found and found.counterexample: raise AssertionError(f'{law.__name__} is proved, and false for {found.counterexample}: a bug in bendml.laws')
-        if found and not found.passed: return 'vacuous', f'none of {found.skipped} values meets what it assumes', found
-        if by('cvc5') and all(t.verdict != 'proved' for t in cites): return 'confirmed', '', found
-        return 'proved', '', found
-    found = search(law.fn, sorts)
-    if found.counterexample is not None: return 'refuted', counterexample(law, found), found
-    reason = f'{found.passed} values pass'
-    if bad: reason += f'; it cites {bad.law.__name__}, which is {bad.verdict}'
-    else: reason += f"; no proof of {', '.join(o.label or 'the claim' for o in done if o.said('z3') != 'unsat')}"
-    return 'open', reason, found
-
-def counterexample(law: Law, found: Found) -> str:
-    "The values for which a law is false, and what the two sides are there."
-    at = ', '.join(f'{p.name} = {v!r}' for p, v in zip(law.params, found.counterexample))
-    return f'false for {at}' + (f': {found.problem}' if found.problem else '')
-
-
-# %% [markdown]
-# ## `@law`
-
-# %%
-#| export
-def law(fn: Callable | None = None, **options) -> Law:
-    "A claim: asserts are what it assumes, the value it returns is what it claims. Options are the fields of `Law`."
-    if fn is None: return lambda f: law(f, **options)
-    for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
-        value = options.get(name, ())
-        options[name] = (value,) if isinstance(value, str) else tuple(value)
-    return Law(fn, **options)
-
-def axiom(fn: Callable | None = None, **options) -> Law:
-    "A claim about abstract functions that is taken for granted. It is run on their models, and named by everything that rests on it."
-    return law(fn, assumed=True, **options) if fn else lambda f: law(f, assumed=True, **options)
-
-
-# %%
-from bendml.laws.datatypes import datatype
-from bendml.laws.reflect import pure
-from typing import Self
-
-@datatype
-class Nat:
-    class Z: pass
-    class S: pred: Self
-Z, S = Nat.Z, Nat.S
-
-@pure
-def add(x: Nat, y: Nat) -> Nat:
-    match x:
-        case Z(): return y
-        case S(m): return S(add(m, y))
-
-@law(induct='x')
-def add_zero(x: Nat): return add(x, Z()) == x
-
-prove(add_zero)
