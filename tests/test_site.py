@@ -98,3 +98,11 @@ def test_search(visit):
     page.locator('#quarto-search').click()
     page.keyboard.type('blank pixels')
     page.locator('a[href*="70_mnist"]').first.wait_for()
+
+
+def test_the_matmul_widget_answers(visit):
+    page = visit('nbs/03_widgets.html')
+    shown = page.locator('.widget pre')
+    assert shown.inner_text() == '- expected : Mat<3, 5>\n- observed : Mat<4, 5>'
+    page.get_by_label('rows of B').fill('3')
+    assert shown.inner_text() == 'Mat<2, 3> @ Mat<3, 5> : Mat<2, 5>'

@@ -47,7 +47,7 @@ def sync() -> None:
                 sys.exit(f'{nb.name}: both the notebook and nbs/_text/{text.name} were edited since they last agreed. '
                          'Merge them by hand: put into one what you want to keep of the other, and `git checkout` the other.')
             if text_edited or not nb_edited: to_notebook(nb, text)
-            else: text.write_text(as_text(nb.read_text()))
+            text.write_text(as_text(nb.read_text()))
             print('synced', nb.stem)
         shutil.copy(text, SYNCED/text.name)
 

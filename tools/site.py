@@ -6,6 +6,8 @@ import re, shutil, subprocess, sys, warnings
 from functools import cache
 from pathlib import Path
 
+from nbdev.process import Processor
+
 warnings.filterwarnings('ignore')
 ROOT = Path(__file__).resolve().parent.parent
 NOT_PAGES = r'^([_.].*|bendml|data|tests|tools|examples|out|build|dist|.*egg-info)$'
@@ -13,10 +15,10 @@ NOT_PAGES = r'^([_.].*|bendml|data|tests|tools|examples|out|build|dist|.*egg-inf
 
 @cache
 def _pages() -> dict[str, str]:
-    "module name -> its notebook"
+    "module name, as nbdev's links have it (its last part), -> its notebook"
     found = {}
     for nb in sorted((ROOT/'nbs').glob('*.ipynb')):
-        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1]] = nb.name
+        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1].removesuffix('.__init__').split('.')[-1]] = nb.name
     return found
 
 
@@ -24,7 +26,10 @@ def _local(text: str) -> str:
     from nbdev.config import get_config
     cfg = get_config()
     base = re.escape(f'{cfg.doc_host}{cfg.doc_baseurl}'.rstrip('/'))
-    return re.sub(base + r'/([\w.]+)\.html', lambda m: _pages().get(m[1], f'{m[1]}.ipynb'), text)
+    def link(m):
+        page, name = _pages().get(m[1], f'{m[1]}.ipynb'), (m[2] or '').split('.')[0]  # a method is linked at its class
+        return page + name
+    return re.sub(base + r'/([\w.]+)\.html(#[\w.]+)?', link, text)
 
 
 def local_links(cell) -> None:
@@ -33,6 +38,17 @@ def local_links(cell) -> None:
     for output in cell.get('outputs', []):
         data = output.get('data') or {}
         if 'text/markdown' in data: data['text/markdown'] = [_local(t) for t in data['text/markdown']]
+
+
+class Anchors(Processor):
+    "nbdev `procs` hook: what is exported can be linked to; its names stand, unseen, at the end of the text before it."
+    def begin(self): self.text = None
+
+    def cell(self, cell) -> None:
+        if cell.cell_type == 'markdown': self.text = cell
+        elif self.text is not None and 'export' in (getattr(cell, 'directives_', None) or {}):
+            names = dict.fromkeys(re.findall(r'^(?:class |def |)(\w+)(?=[(:\[]| *=)', cell.source, flags=re.M))
+            self.text.source += '\n\n' + ''.join(f'<a id="{n.lower()}"></a>' for n in names)
 
 
 def prepare() -> Path:

@@ -16,8 +16,8 @@ import click
 import bendml
 from .datatypes import LawError
 from .guards import Mutant, mutants
-from .induct import Law, functions, statement
-from .prove import Theorem, prove, report
+from .induct import Law, functions
+from .prove import Theorem, prove, report, statement
 from .solvers import SOLVERS
 from .terms import REAL, subterms
 
@@ -136,7 +136,7 @@ def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bo
         click.echo(f'{e}\nSOME PROOFS FAIL: a file was refused')
         sys.exit(1)
     if statements:
-        for l in laws: click.echo(f'{l.__module__}.{l.__name__}{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
+        for l in laws: click.echo(f'{l.__module__}.{l.__name__}\n{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
         click.echo(f'{len(laws)} laws')
         return
     rows = []

@@ -20,8 +20,15 @@ from .terms import BOOL, INT, REAL, App, Sort, Symbol, Term, Var, at_sort, build
 def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
     "Whether two code objects do the same."
     parts = 'co_code co_names co_varnames co_freevars co_cellvars co_argcount co_posonlyargcount co_kwonlyargcount co_flags co_exceptiontable'
-    consts = lambda c: [(type(k), repr(k)) for k in c.co_consts]
-    return all(getattr(a, p) == getattr(b, p) for p in parts.split()) and consts(a) == consts(b)
+    same = lambda k, l: _same_code(k, l) if isinstance(k, types.CodeType) and isinstance(l, types.CodeType) else (type(k), repr(k)) == (type(l), repr(l))
+    return (all(getattr(a, p) == getattr(b, p) for p in parts.split()) and len(a.co_consts) == len(b.co_consts)
+            and all(map(same, a.co_consts, b.co_consts)))
+
+def _gives(source: str, fn: types.FunctionType) -> bool:
+    "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
+    code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
+    return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
 
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     "The function's syntax tree with the lines of its file, and the file's name; `LawError` if it is not what runs."
@@ -29,19 +36,16 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     try: lines, start = inspect.getsourcelines(fn)
     except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
     file = Path(inspect.getsourcefile(fn) or '?').name
-    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if lines[0][:1].isspace() else 'if 1:\n pass\n'
-    source = outer + ''.join(lines)
-    try:
-        tree = ast.parse(source)
-        code = compile(source, file, 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
+    indented = lines[0][:1].isspace()
+    outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
+    modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
+    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
     except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
-    inside = lambda c: [k for k in c.co_consts if isinstance(k, types.CodeType)]
-    found = [k for k in inside(code) + [d for c in inside(code) for d in inside(c)] if k.co_name == fn.__name__ and _same_code(k, fn.__code__)]
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
-    if not found or not nodes:
+    if not any(codes) or not nodes:
         raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
                        'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
-    ast.increment_lineno(nodes[0], start - 1 - outer.count('\n'))
+    ast.increment_lineno(nodes[0], start - 1 - len(outer.splitlines()))
     return nodes[0], file
 
 # %% ../../nbs/13_read.ipynb #c8162a37
@@ -168,15 +172,17 @@ class Expressions:
         raise self.refuse(node, 'not understood', 'True, False or a whole number', f'{type(node.value).__name__} {node.value!r:.40}', hint)
 
     def Name(self, node, at, want):
-        if node.id in at.names: return at.names[node.id]
+        return at.names[node.id] if node.id in at.names else self.constant(node)
+
+    def constant(self, node: ast.expr) -> Term:
+        "A number that a global name stands for."
         found = self.meaning(node)
         if type(found) in (bool, int): return literal(found)
-        raise self.refuse(node, f'{node.id} is no value', 'a parameter, a local name, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
+        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a parameter, a local name, a field, or a global whole number', 'nothing' if found is _NOTHING else type(found).__name__)
 
     def meaning(self, node: ast.expr) -> object:
         "What a name that is not a local value refers to."
-        if isinstance(node, ast.Attribute): dotted = f'{self.dotted(node.value)}.{node.attr}'
-        else: dotted = self.dotted(node)
+        dotted = self.dotted(node)
         first = dotted.split('.')[0]
         if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
         found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
@@ -191,14 +197,8 @@ class Expressions:
     def Attribute(self, node, at, want):
         root = node
         while isinstance(root, ast.Attribute): root = root.value
-        if not (isinstance(root, ast.Name) and root.id not in at.names): return self.field(node, at)
-        found = self.meaning(node)
-        if type(found) in (bool, int): return literal(found)
-        raise self.refuse(node, f'{ast.unparse(node)} is no value', 'a whole number, or a field of a value', 'nothing' if found is _NOTHING else type(found).__name__)
-
-    def field(self, node, at):
-        "A field of a value whose datatype has only one constructor (in a hint: of any value)."
-        t = self.expr(node.value, at)
+        if isinstance(root, ast.Name) and root.id not in at.names: return self.constant(node)
+        t = self.expr(node.value, at)   # a field of a value whose datatype has only one constructor; in a hint, of any value
         owners = [c for c in constructors(t.sort) if node.attr in dict(fields(c, t.sort))]
         if not owners: raise self.refuse(node, 'no such field', f'a field of {t.sort}', node.attr)
         if len(constructors(t.sort)) > 1 and not self.any_field: raise self.refuse(node, 'a field that may not be there', 'match, which says what happens in the other cases', ast.unparse(node))
@@ -221,9 +221,15 @@ def _floor(op: str, a: Term, b: Term) -> Term:
 
 class Arithmetic(Expressions):
     "Reads operators."
+    def pair(self, a, at_a, b, at_b, want=None) -> tuple[Term, Term]:
+        "Two expressions of one sort, which either of them may tell."
+        try: return (first := self.expr(a, at_a, want)), self.expr(b, at_b, first.sort)
+        except Unclear: second = self.expr(b, at_b, want)
+        return self.expr(a, at_a, second.sort), second
+
     def number(self, node, at) -> Term:
         t = self.expr(node, at)
-        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'Int or Real', str(t.sort))
+        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort))
         return t
 
     def UnaryOp(self, node, at, want):
@@ -257,9 +263,8 @@ class Arithmetic(Expressions):
 
     def compare(self, node, op, left, right, at):
         if isinstance(op, (ast.Eq, ast.NotEq)):
-            try: b = self.expr(right, at, (a := self.expr(left, at)).sort)
-            except Unclear: a = self.expr(left, at, (b := self.expr(right, at)).sort)
-            return equal(a, b) if isinstance(op, ast.Eq) else negate(equal(a, b))
+            same = equal(*self.pair(left, at, right, at))
+            return same if isinstance(op, ast.Eq) else negate(same)
         word = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>='}.get(type(op))
         if word is None: raise self.refuse(node, 'not understood', '== != < <= > >=', ast.unparse(node)[:60])
         a = self.number(left, at)
@@ -267,17 +272,15 @@ class Arithmetic(Expressions):
 
     def IfExp(self, node, at, want):
         c = self.expr(node.test, at, BOOL)
-        try: b = self.expr(node.orelse, at.given(negate(c)), want or (a := self.expr(node.body, at.given(c), want)).sort)
-        except Unclear: b = self.expr(node.orelse, at.given(negate(c)), want)
-        return ite(c, self.expr(node.body, at.given(c), b.sort), b)
+        return ite(c, *self.pair(node.body, at.given(c), node.orelse, at.given(negate(c)), want))
 
 # %% ../../nbs/13_read.ipynb #6f65ca83
 class Calls(Arithmetic):
     "Reads calls."
     def Call(self, node, at, want):
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
-        found = self.fn if isinstance(node.func, ast.Name) and node.func.id in at.names else self.meaning(node.func)
         if isinstance(node.func, ast.Name) and node.func.id in at.names: raise self.refuse(node, 'a value is called', 'a function', node.func.id)
+        found = self.meaning(node.func)
         if any(found is known for known in (Fraction, select, store, min, max, abs)): return self.known(node, found, at)
         data = found.__mro__[1] if isinstance(found, type) else None
         if data is not None and found in vars(data).get('__constructors__', ()):

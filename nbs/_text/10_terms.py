@@ -37,7 +37,7 @@ class Sort:
     args: tuple['Sort', ...] = ()  # of an array, or of a parametric datatype
 
     def __str__(self):
-        name = self.head if isinstance(self.head, str) else self.head.__name__
+        name = {'Int': 'int', 'Bool': 'bool', 'Real': 'Fraction'}.get(self.head) or getattr(self.head, '__name__', self.head)
         return name + (f"[{', '.join(map(str, self.args))}]" if self.args else '')
 
 INT, BOOL, REAL = Sort('Int'), Sort('Bool'), Sort('Real')

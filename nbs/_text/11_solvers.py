@@ -39,6 +39,7 @@ class Answer:
 SOLVERS = ('z3', 'cvc5')
 LIMIT = {'z3': 500_000, 'cvc5': 50_000_000}   # steps for one text
 WALL = 10.0                                    # seconds for one text
+GRACE = 10.0                                   # seconds more, before a solver that does not stop is ended
 
 
 # %% [markdown]
@@ -182,7 +183,7 @@ def discharge(
             if key not in _WORKERS: _WORKERS[key] = _Worker(solver)
             asked.append(_WORKERS[key])
             asked[-1].send(dict(text=text, steps=(limit or LIMIT)[solver], wall=wall, seed=seed, model=model))
-        return tuple(worker.receive(wall + 10) for worker in asked)
+        return tuple(worker.receive(wall + GRACE) for worker in asked)
 
 
 # %% [markdown]

@@ -147,6 +147,7 @@ class _Value:
                 todo += [')', *reversed(inside), type(v).__name__ + '(']
         return ''.join(out)
 
+    def unmade(self, *_): raise TypeError(f'{self.__class__.__name__}: a value is made by a constructor, and a constructor is not a base class')
     def frozen(self, *_): raise AttributeError(f'a {type(self).__name__} does not change')
 
 
@@ -172,6 +173,7 @@ def datatype(cls: type) -> type:
     for m in makers: setattr(cls, m.__name__, _constructor(cls, m, own, where))
     cls.__constructors__ = tuple(getattr(cls, m.__name__) for m in makers)
     _check(cls, own, where)
+    cls.__init__, cls.__init_subclass__ = _Value.unmade, classmethod(_Value.unmade)
     return cls
 
 

@@ -101,13 +101,13 @@ class Reader(Calls):
                 elif many: raise self.refuse(p, 'not understood', f'{len(subjects)} patterns, one for each', ast.unparse(p))
                 else: ps = (p,)
                 rows.append(Row(ps, {}, case.body + rest))
-        return self.rows(node, subjects, rows, at)
+        return self.rows(node, subjects, rows, at, subjects)
 
-    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State) -> list[Case]:
+    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State, whole: tuple[Term, ...]) -> list[Case]:
         "The cases of a match from here on: split on the first constructor that the first row asks for."
         if not rows:
-            missing = ', '.join(map(_sketch, subjects))
-            raise self.refuse(node, 'a case is missing', f'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
+            missing = ', '.join(map(_sketch, whole))
+            raise self.refuse(node, 'a case is missing', 'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
         first = rows[0]
         ask = next((i for i, p in enumerate(first.patterns) if not isinstance(self.plain(p), ast.MatchAs)), None)
         if ask is None:
@@ -118,16 +118,17 @@ class Reader(Calls):
         built = t.op.owner if isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part else None
         for c in constructors(t.sort):
             if built not in (None, c): continue
-            if isinstance(t, Var) and self.split:
-                made = build(c, self.fresh(c, t, self.plain(first.patterns[ask]), at), t.sort)
-                s = lambda e, by={t: made}: substitute(e, by)
-                here = State({n: s(e) for n, e in at.names.items()}, tuple(map(s, at.args)), tuple(map(s, at.conds)))
-                told = [r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows]
-                seen = tuple(map(s, subjects))
-            else: made, here, told, seen = t, at if built else at.given(is_built(c, t)), rows, subjects
+            parts = t.args if built else self.fresh(c, t, self.plain(first.patterns[ask]), at)
+            shape = build(c, parts, t.sort)
+            if isinstance(t, Var) and self.split: s, here = (lambda e, by={t: shape}: substitute(e, by)), at
+            else: s, here = (lambda e: e), at if built else at.given(is_built(c, t))
+            here = State({n: s(e) for n, e in here.names.items()}, tuple(map(s, here.args)), tuple(map(s, here.conds)))
+            made = shape if isinstance(t, Var) and self.split else t
             inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
+            told = (r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows)
             kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
-            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here)
+            seen = tuple(map(s, subjects))
+            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, tuple(shape if w == t else s(w) for w in whole))
         return out
 
     def plain(self, p: ast.pattern) -> ast.pattern:
@@ -203,11 +204,17 @@ def shrinks(calls: list[tuple[tuple[Term, ...], tuple[Term, ...]]]) -> bool:
 
 # %%
 #| export
-def whole(f: Function) -> Term:
-    "The value of a function as one term in its parameters, if it was read without splitting."
-    out = f.cases[-1].value
-    for case in reversed(f.cases[:-1]): out = ite(conj(*case.conds), case.value, out)
-    return out
+def called(call: App) -> Term:
+    "A call replaced by what its function says, if that is one term in its parameters."
+    f, types = call.op.owner, dict(zip(call.op.owner.types, call.op.types))
+    if any(case.args != f.params for case in f.cases): raise ValueError(f'{f.__name__} has an equation for each constructor')
+    value = f.cases[-1].value
+    for case in reversed(f.cases[:-1]): value = ite(conj(*case.conds), case.value, value)
+    return substitute(at_types(value, types), {at_types(p, types): a for p, a in zip(f.params, call.args)})
+
+def unfolds(f: object) -> bool:
+    "Whether a function has no equations of its own, and is unfolded instead."
+    return isinstance(f, Function) and f.measure is not None and f.recursive()
 
 def equations(f: Function, types: tuple[Sort, ...]) -> list[Term]:
     "The equations of a function at given types."
@@ -227,7 +234,7 @@ def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str,
     out, todo, seen = [], list(symbols(*terms)), set()
     while todo:
         s = todo.pop(0)
-        if s in seen or s.owner in opaque or s.owner.measure is not None and s.owner.recursive(): continue
+        if s in seen or s.owner in opaque or unfolds(s.owner): continue
         seen.add(s)
         found = equations(s.owner, s.types)
         out += [(f'definition of {s.owner.__name__}', e) for e in found]

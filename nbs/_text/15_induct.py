@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from bendml.laws.datatypes import LawError
 from bendml.laws.read import Fixed, Function, State, function_of, matches, read_source, type_vars
-from bendml.laws.reflect import Reader, definitions, signature, symbols, whole
+from bendml.laws.reflect import Reader, called, definitions, signature, symbols, unfolds
 from bendml.laws.solvers import Answer
 from bendml.laws.terms import (BOOL, INT, App, Forall, Sort, Symbol, Term, Var, at_sort, at_types, build, constructors, equal, exhausted,
                                fields, forall, free, implies, literal, script, substitute, subterms)
@@ -70,7 +70,6 @@ class Law(Fixed):
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
-        _check_options(self)
         self.fixed = True
 
     def __call__(self, *args): return self.fn(*args)
@@ -83,21 +82,13 @@ class Law(Fixed):
     def seen(self, *trigger: str) -> 'Cited':
         "The law, to be used where these terms are seen."
         return Cited(self, {}, trigger)
-    def __repr__(self): return f'law {self.__name__}{statement(self)}'
+    def __repr__(self): return f'law {self.__name__}'
 
 class Cited(NamedTuple):
     "A law as another one uses it."
     law: Law
     terms: dict = {}
     trigger: object = None
-
-def statement(law: Law) -> str:
-    "What a law says, in symbols."
-    given = ''.join(f' ({p.name}: {p.sort})' for p in law.params)
-    lines = [f'  where {ast.unparse(s)}' for s in law.node.body if isinstance(s, ast.Assign)]
-    lines += [f'  given {ast.unparse(s.test)}' for s in law.node.body if isinstance(s, ast.Assert)]
-    claim = next(ast.unparse(s.value) for s in law.node.body if isinstance(s, ast.Return))
-    return given + '\n' + '\n'.join([*lines, '  ' + claim])
 
 
 # %% [markdown]
@@ -124,22 +115,6 @@ def _read_law(law: Law) -> tuple[tuple[Term, ...], Term, tuple[Term, ...]]:
                 return tuple(hyps), equal(links[0].args[0], links[-1].args[1]) if len(links) > 1 else claim, links
             case _: raise r.refuse(s, 'not understood in a law', 'assert, name = value, and one return at the end', ast.unparse(s).splitlines()[0][:60])
     raise r.refuse(law.node, 'a law without a claim', 'return', 'the end of the function')
-
-def _check_options(law: Law) -> None:
-    "The options name what there is."
-    names = {p.name: p.sort for p in law.params}
-    wrong = lambda what, expected, observed: LawError(f'{law.where} in {law.__name__}', what, expected, observed)
-    if law.induct and not law.strong:
-        if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
-        if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
-    if bad := [g for g in law.gen if g not in names or g == law.induct]: raise wrong('gen', 'other parameters', bad[0])
-    if bad := [c for c in law.cite if not isinstance(c, (Law, Cited))]: raise wrong('cite', 'laws', repr(bad[0]))
-    if bad := [f for f in law.opaque + law.inline if function_of(f) is None]: raise wrong('opaque or inline', 'pure functions', repr(bad[0]))
-    if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
-        raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
-    if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
-    if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
-        raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
 
 
 # %% [markdown]
@@ -182,15 +157,15 @@ def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) 
     reader.any_field = True
     return reader.expr(node, State(names), want)
 
-def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = ()) -> Term:
-    "The law for all values of some of its parameters, with given terms for the others."
-    bound = {v: Var(v.name + '!', v.sort) for v in over}
-    by = {p: names.get(p.name, p) for p in law.params} | bound
-    hyps, claim = given + tuple(substitute(h, by) for h in law.hyps), substitute(law.claim, by)
+def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = (), types: dict = {}) -> Term:
+    "The law at some types, for all values of some of its parameters, with given terms for the others."
+    there = {p: at_types(p, types) for p in law.params}
+    bound = {there[p]: Var(p.name + '!', there[p].sort) for p in over}
+    by = {v: names.get(v.name, v) for v in there.values()} | bound
+    hyps, claim = given + tuple(substitute(at_types(h, types), by) for h in law.hyps), substitute(at_types(law.claim, types), by)
     vars = tuple(bound.values())
-    if not vars: return implies(hyps, claim)
-    if trigger: groups = read_terms(law.reader, trigger, {p.name: by[p] for p in law.params})
-    else: groups = pick_trigger(vars, (*hyps, claim))
+    groups = read_terms(law.reader, trigger, {v.name: t for v, t in by.items()}) if trigger else pick_trigger(vars, (*hyps, claim))
+    groups = (g for g in groups if set(vars) <= set(free(*g)) and all(set(vars) & set(free(t)) for t in g))
     return forall(vars, implies(hyps, claim), groups)
 
 
@@ -307,22 +282,8 @@ def cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term
         put[p.name] = read_term(law.reader, given[p.name], names, at_sort(p.sort, types) if known else None)
         if not matches(p.sort, put[p.name].sort, types): raise LawError(f'{law.where} in {law.__name__}', f'{used.__name__}.at({p.name}=...)', str(p.sort), str(put[p.name].sort))
     over = tuple(p for p in used.params if p.name not in given)
-    out = []
-    for more in _types_at(used, terms) if len(types) < len(used.types) else [{}]:
-        types_now = more | types
-        general = formula(used, used.params, {}, trigger or used.trigger)
-        out.append(_instance(at_types(general, types_now), put, over, types_now))
-    return out
-
-def _instance(general: Term, put: dict, over: tuple[Var, ...], types: dict) -> Term:
-    "A law's formula with terms for some of its variables. Triggers that lose their variables are left out."
-    if not put or not isinstance(general, Forall): return general
-    by = {v: put[v.name[:-1]] for v in general.vars if v.name[:-1] in put}
-    left = tuple(v for v in general.vars if v not in by)
-    body = substitute(general.body, by)
-    groups = tuple(g for g in (tuple(substitute(t, by) for t in group) for group in general.triggers)
-                   if set(left) <= set(free(*g)) and all(set(left) & set(free(t)) for t in g))
-    return forall(left, body, groups)
+    choices = _types_at(used, terms) if len(types) < len(used.types) else [{}]
+    return [formula(used, over, put, trigger or used.trigger, types=more | types) for more in choices]
 
 
 # %%
@@ -331,26 +292,16 @@ def _inlined(t: Term, by: dict) -> Term:
     "The term with some functions replaced by what they say."
     if isinstance(t, Var) or not by: return t
     if isinstance(t, Forall): return Forall(t.vars, _inlined(t.body, by), ())
-    args = tuple(_inlined(a, by) for a in t.args)
-    if isinstance(t.op, Symbol) and t.op.owner in by:
-        f = t.op.owner
-        types = dict(zip(f.types, t.op.types))
-        return _inlined(substitute(at_types(f.cases[0].value, types), {at_types(p, types): a for p, a in zip(f.params, args)}), by)
-    return App(t.op, args, t.sort)
+    t = App(t.op, tuple(_inlined(a, by) for a in t.args), t.sort)
+    return _inlined(called(t), by) if isinstance(t.op, Symbol) and t.op.owner in by else t
 
 def _unfolded(terms: list[Term], rounds: int, opaque: set) -> list[tuple[str, Term]]:
     "Functions with a measure, unfolded where they stand on terms without bound variables."
     out, new = {}, list(terms)
     for _ in range(rounds):
-        calls = [s for t in new for s in subterms(t) if isinstance(s, App) and isinstance(s.op, Symbol) and isinstance(s.op.owner, Function)
-                 and s.op.owner.measure is not None and s.op.owner.recursive() and s.op.owner not in opaque
-                 and s not in out and not any(v.name.endswith('!') for v in free(s))]
-        new = []
-        for s in dict.fromkeys(calls):
-            f, types = s.op.owner, dict(zip(s.op.owner.types, s.op.types))
-            body = substitute(at_types(whole(f), types), {at_types(p, types): a for p, a in zip(f.params, s.args)})
-            out[s] = equal(s, body)
-            new.append(out[s])
+        calls = [s for t in new for s in subterms(t) if isinstance(s, App) and isinstance(s.op, Symbol) and s.op.owner not in opaque
+                 and unfolds(s.op.owner) and s not in out and not any(v.name.endswith('!') for v in free(s))]
+        new = [out.setdefault(s, equal(s, called(s))) for s in dict.fromkeys(calls)]
     return [('unfolded', e) for e in out.values()]
 
 def _obligation(law: Law, step: Step, number: int) -> Obligation:

@@ -19,10 +19,11 @@ from typing import Callable, Iterator, NamedTuple
 from weakref import WeakKeyDictionary
 
 from bendml.laws.datatypes import LawError, random_value, tuples
-from bendml.laws.induct import Cited, Law, Obligation, obligations, statement
-from bendml.laws.read import changed
+from bendml.laws.induct import Cited, Law, Obligation, obligations
+from bendml.laws.read import changed, function_of
+from bendml.laws.reflect import symbols
 from bendml.laws.solvers import SOLVERS, Answer, discharge
-from bendml.laws.terms import INT, Sort
+from bendml.laws.terms import INT, Sort, constructors
 
 
 # %% [markdown]
@@ -150,11 +151,19 @@ class Theorem:
 
 # %%
 #| export
+def statement(law: Law) -> str:
+    "What a law says, in symbols."
+    groups = itertools.groupby(law.params, lambda p: p.sort)
+    given = '; '.join(f"{', '.join(p.name for p in ps)}: {sort}" for sort, ps in groups)
+    lines = [f'  where {ast.unparse(s)}' for s in law.node.body if isinstance(s, ast.Assign)]
+    lines += [f'  given {ast.unparse(s.test)}' for s in law.node.body if isinstance(s, ast.Assert)]
+    return '\n'.join([f'for all {given}'*bool(given), *lines, '  ' + ast.unparse(law.node.body[-1].value)]).lstrip('\n')
+
 def _how(law: Law) -> str: return f'by induction on {law.induct}' if law.induct else 'from what it cites' if law.cite else 'from the definitions'
 
 def report(t: Theorem) -> str:
     "A theorem as text: verdict, statement, and the proof, or what stands against it."
-    out = [f'{t.law.__name__}: {t.verdict}', *f'for all{statement(t.law)}'.splitlines()]
+    out = [f'{t.law.__name__}: {t.verdict}', *statement(t.law).splitlines()]
     if t.verdict == 'assumed': return '\n'.join([*out, f'an axiom; its model passes for {t.found.passed} values'])
     if t.verdict == 'refuted':
         out += ['it is false for', *(f'  {p.name} = {v!r}' for p, v in zip(t.law.params, t.found.counterexample)), 'because then']
@@ -162,13 +171,18 @@ def report(t: Theorem) -> str:
     if t.reason: out.append(t.reason)
     return '\n'.join(out + tree(t))
 
-def tree(t: Theorem, indent: str = '') -> list[str]:
-    "The proof: its cases with both solvers' times, and what it cites."
-    out = [f'{indent}proof {_how(t.law)}, {1000*t.seconds:.0f} ms'] if t.obligations else []
-    for o in t.obligations:
+def tree(t: Theorem, indent: str = '', seen: set | None = None) -> list[str]:
+    "The proof: its cases with what both solvers said, and the proofs of the laws that it cites."
+    seen = set() if seen is None else seen
+    out = [f'{indent}proof {_how(t.law)}, {1000*t.seconds:.0f} ms'] if t.obligations and not indent else []
+    for o in t.obligations if not indent else ():
         said = ', '.join(f'{a.solver} {a.result}{f" ({a.reason})" if a.reason else ""}' for a in o.answers)
-        out.append(f'{indent}  {o.label or "the claim"}: {said}')
-    for c in t.cites: out += [f'{indent}  cites {c.law.__name__}: {c.verdict}']
+        out.append(f'  {o.label or "the claim"}: {said}')
+    for c in t.cites:
+        known = c in seen
+        seen.add(c)
+        out.append(f'{indent}  cites {c.law.__name__}: {c.verdict}' + f', {_how(c.law)}'*bool(c.obligations))
+        if not known: out += tree(c, indent + '  ', seen)
     return out
 
 
@@ -196,12 +210,12 @@ def prove(law: Law) -> Theorem:
     if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
     stale, kept = changed(law), _THEOREMS.get(law)
     cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c) for c in law.cite))
-    if kept and kept.cites == cites and not stale: return kept
+    if kept and kept.cites == cites and not stale and kept.verdict != 'stale': return kept
     done, sorts = (), tuple(p.sort for p in law.params)
     found = search(law.fn, sorts, *QUICK) if not stale else Found(None, 0, 0)
     if stale: verdict, reason = 'stale', f'{stale} was changed since the law was read'
     elif found.counterexample is not None: verdict, reason = 'refuted', 'false for some values'
-    elif law.assumed: verdict, reason = 'assumed', ''
+    elif law.assumed: verdict, reason = ('assumed', '') if found.passed else ('vacuous', 'none of its samples meets what it assumes')
     else:
         done = tuple(map(ask, obligations(law)))
         verdict, reason = _judge(done, cites)
@@ -227,13 +241,31 @@ def _judge(done: tuple[Obligation, ...], cites: tuple[Theorem, ...]) -> tuple[st
 
 # %%
 #| export
+def _check_options(law: Law) -> None:
+    "The options name what there is."
+    names = {p.name: p.sort for p in law.params}
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
+    if law.induct and not law.strong:
+        if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
+        if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
+    if bad := [g for g in law.gen if g not in names or g == law.induct]: raise wrong('gen', 'other parameters', bad[0])
+    if bad := [c for c in law.cite if not isinstance(c, (Law, Cited))]: raise wrong('cite', 'laws', repr(bad[0]))
+    if bad := [f for f in law.opaque + law.inline if function_of(f) is None]: raise wrong('opaque or inline', 'pure functions', repr(bad[0]))
+    if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
+        raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
+    if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
+    if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
+        raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
+
 def law(fn: Callable | None = None, **options) -> Law:
     "A claim: asserts are what it assumes, the value it returns is what it claims. Options are the fields of `Law`."
     if fn is None: return lambda f: law(f, **options)
     for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
         value = options.get(name, ())
         options[name] = (value,) if isinstance(value, str) else tuple(value)
-    return Law(fn, **options)
+    made = Law(fn, **options)
+    _check_options(made)
+    return made
 
 def axiom(fn: Callable | None = None, **options) -> Law:
     "A claim about abstract functions that is taken for granted. It is run on their models, and named by everything that rests on it."

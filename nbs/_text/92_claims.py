@@ -21,8 +21,8 @@ import click
 import bendml
 from bendml.laws.datatypes import LawError
 from bendml.laws.guards import Mutant, mutants
-from bendml.laws.induct import Law, functions, statement
-from bendml.laws.prove import Theorem, prove, report
+from bendml.laws.induct import Law, functions
+from bendml.laws.prove import Theorem, prove, report, statement
 from bendml.laws.solvers import SOLVERS
 from bendml.laws.terms import REAL, subterms
 
@@ -185,7 +185,7 @@ def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bo
         click.echo(f'{e}\nSOME PROOFS FAIL: a file was refused')
         sys.exit(1)
     if statements:
-        for l in laws: click.echo(f'{l.__module__}.{l.__name__}{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
+        for l in laws: click.echo(f'{l.__module__}.{l.__name__}\n{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
         click.echo(f'{len(laws)} laws')
         return
     rows = []
