@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['f32', 'f64', 'i8', 'i16', 'i32', 'i64', 'u8', 'u16', 'Size', 'FLOATS', 'INTS', 'requires', 'ensures', 'invariant',
-           'CONTRACTS', 'KernelError', 'int_range', 'Buf', 'decreases', 'filled', 'once', 'Touches', 'word', 'Param',
-           'Source', 'dotted', 'read_kernel']
+           'CONTRACTS', 'KernelError', 'int_range', 'Buf', 'decreases', 'filled', 'once', 'prange', 'is_prange',
+           'one_of', 'Touches', 'word', 'Param', 'Source', 'dotted', 'read_kernel']
 
 # %% ../../nbs/26_contracts.ipynb #48cde21b
-import ast, inspect, types
+import ast, inspect, sys, types
 from dataclasses import dataclass
 from typing import Callable, NamedTuple, NewType
 
@@ -83,6 +83,20 @@ def once(buffer: np.ndarray) -> bool:
     return True
 
 CONTRACTS = (requires, ensures, invariant, decreases)
+
+# %% ../../nbs/26_contracts.ipynb #a10b1061
+def prange(*bounds: int) -> range:
+    "In a kernel: a range whose iterations run at the same time. In plain Python: a range."
+    return range(*bounds)
+
+def is_prange(meaning: object) -> bool:
+    "Is this a parallel range, ours or numba's?"
+    numba = sys.modules.get('numba')
+    return meaning is prange or numba is not None and meaning is numba.prange
+
+def one_of(thing: object, *others: object) -> bool:
+    "Is it one of these very things? What only says that it equals one is not."
+    return any(thing is o for o in others)
 
 # %% ../../nbs/26_contracts.ipynb #91f843f9
 class Touches(NamedTuple):

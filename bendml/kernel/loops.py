@@ -11,14 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .contracts import CONTRACTS, FLOATS, INTS, Buf, Size, decreases, ensures, f32, f64, filled, invariant, once, requires
+from .contracts import CONTRACTS, FLOATS, INTS, Buf, Size, decreases, ensures, f32, f64, filled, int_range, invariant, is_prange, once, one_of, requires
 from .walk import ANY, FLOAT, I64, MEMORY, PARAM, Buffer, Loop, Memory, _kind, between, choose, integer, less
 from ..laws.terms import BOOL, FALSE, INT, TRUE, Term, Var, conj, equal, free, implies, literal, negate, substitute
 
 # %% ../../nbs/27_loops.ipynb #84ddb199
 def assigned(stmts: list) -> set[str]:
     "The names that some statements give a value."
-    return {n.id for s in stmts for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    nodes = [n for s in stmts for n in ast.walk(s)]
+    bound = {t for n in nodes if isinstance(n, ast.comprehension) for t in ast.walk(n.target)}   # these live inside a contract
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n not in bound}
+
+def _merged(c: Term, then: dict, other: dict) -> dict:
+    "What names hold after an if: what both ways gave a value."
+    both = [n for n in then if n in other and (then[n] is other[n] or not isinstance(then[n], Buffer))]
+    return {n: then[n] if then[n] is other[n] else choose(c, then[n], other[n]) for n in both}
 
 class Statements(Memory):
     "Assignments, conditions, contracts."
@@ -62,34 +69,36 @@ class Statements(Memory):
     def made(self, s: ast.Assign) -> Buffer | None:
         "A buffer made inside the kernel: `x = np.zeros(n, f32)`."
         call = s.value
-        if not isinstance(call, ast.Call) or self.meaning(call.func) not in (np.zeros, np.empty): return None
+        if not isinstance(call, ast.Call) or not one_of(self.meaning(call.func), np.zeros, np.empty): return None
         if len(call.args) != 2 or call.keywords or not isinstance(s.targets[0], ast.Name): raise self.refuse(s, 'not understood', 'x = np.zeros(n, f32)')
         n, dtype = self.int(call.args[0]), self.meaning(call.args[1])
-        if dtype not in FLOATS + INTS: raise self.refuse(s, 'not a type for cells', 'f32, f64, i64, ...')
-        self.check('bounds', s, conj(less(literal(0), n, '<='), less(n, literal(PARAM), '<=')), 'a length of at least 0', n)
-        return Buffer(s.targets[0].id, dtype, n, len(self.born), given=False, written=True)
+        if not one_of(dtype, *FLOATS, *INTS): raise self.refuse(s, 'not a type for cells', 'f32, f64, i64, ...')
+        self.check('length', call.args[0], conj(less(literal(0), n, '<='), less(n, literal(PARAM), '<=')), 'a length from 0 to 2**48', n)
+        return Buffer(s.targets[0].id, dtype, n, len(self.born), given=False)
 
     def If(self, s):
-        c, before = self.test(s.test), dict(self.env)
+        c, before = self.test(s.test), self.saved()
         def arm(stmts):
-            self.env = dict(before)
+            self.restore(before)
             self.block(stmts)
-            return self.env
+            return self.saved()
         then, found = self.under(c, lambda: arm(s.body))
         other, more = self.under(negate(c), lambda: arm(s.orelse))
-        both = [n for n in then if n in other and (then[n] is other[n] or not isinstance(then[n], Buffer))]
-        self.env = {n: then[n] if then[n] is other[n] else choose(c, then[n], other[n]) for n in both}
+        self.restore(tuple(_merged(c, a, b) for a, b in zip(then, other)))
         self.facts += found + more
+    def saved(self) -> tuple[dict, ...]: return (dict(self.env),)
+    def restore(self, saved: tuple[dict, ...]) -> None: self.env = dict(saved[0])
 
     def Assert(self, s):
-        claim = self.test(s.test)
-        self.check('assert', s, claim, ast.unparse(s.test))
+        if not self.follows(s.test): return
+        claim = self.claim(s.test)
+        self.check('assert', s.test, claim, ast.unparse(s.test))
         self.facts.append(claim)
 
     def Expr(self, s):
         if isinstance(s.value, ast.Constant): return
         meaning = self.meaning(s.value.func) if isinstance(s.value, ast.Call) else None
-        if meaning in CONTRACTS: raise self.refuse(s, f'{meaning.__name__} in this place', 'requires at the top of a kernel, ensures at its end, invariant and decreases at the top of a loop')
+        if one_of(meaning, *CONTRACTS): raise self.refuse(s, f'{meaning.__name__} in this place', 'requires at the top of a kernel, ensures at its end, invariant and decreases at the top of a loop')
         if not isinstance(s.value, ast.Call): raise self.refuse(s, 'not understood', 'a call, or an assignment')
         self.value(s.value)
 
@@ -124,20 +133,21 @@ class Walk(Statements):
         self.go(s, body, given, changed, loop, rounds)
 
     def range(self, call: ast.expr) -> tuple[bool, Term, Term, Term]:
-        name = getattr(self.meaning(call.func), '__name__', '') if isinstance(call, ast.Call) else ''
-        if name not in ('range', 'prange') or call.keywords or not 1 <= len(call.args) <= (3 if name == 'range' else 2):
+        meaning = self.meaning(call.func) if isinstance(call, ast.Call) else None
+        parallel = is_prange(meaning)
+        if not (parallel or meaning is range) or call.keywords or not 1 <= len(call.args) <= 3 - parallel:
             raise self.refuse(call, 'not understood', 'range(n), range(a, b), range(a, b, step), prange(n) or prange(a, b)')
         args = [self.int(a) for a in call.args]
         start, stop, step = [literal(0), *args, literal(1)] if len(args) == 1 else [*args, literal(1)][:3]
         if step == literal(0): raise self.refuse(call, 'a step of 0', 'a step')
-        return name == 'prange', start, stop, step
+        return parallel, start, stop, step
 
     def rounds(self, s, start, stop, step) -> Rounds:
         "What is known in a round of `for i in range(start, stop, step)`."
         (lo, _), (_, hi) = self.span(start), self.span(stop)
         one = step == literal(1)
         down = self.span(step)[1] < 0
-        if not down and self.span(step)[0] < 1: self.check('divisor', s, less(literal(0), step), 'a step above zero', step)
+        if not down and self.span(step)[0] < 1: self.check('divisor', s.iter.args[2], less(literal(0), step), 'a step above zero', step)
         self.fits(integer('+', stop, step), s)
         self.fits(integer('-', stop, start), s)
         if one:
@@ -152,20 +162,21 @@ class Walk(Statements):
         made = conj(less(literal(0), total, '<='), implies((negate(ahead(start, stop)),), equal(total, literal(0))),
                     implies((ahead(start, stop),), conj(negate(ahead(at(total), stop)), ahead(at(integer('-', total, literal(1))), stop))))
         self.facts.append(made)
+        self.always.add(made)
         return Rounds(start, stop, step, k, i, (less(literal(0), k, '<='), equal(i, at(k)), ahead(i, stop)), total, at(total), ())
 
     def contracts(self, body: list, kinds: tuple) -> tuple[list, list]:
         "A loop's invariants, as expressions, and the rest of its body."
         n = 0
         found = []
-        while n < len(body) and isinstance(body[n], ast.Expr) and isinstance(body[n].value, ast.Call) and self.meaning(body[n].value.func) in kinds:
+        while n < len(body) and isinstance(body[n], ast.Expr) and isinstance(body[n].value, ast.Call) and one_of(self.meaning(body[n].value.func), *kinds):
             found += [(self.meaning(body[n].value.func), a) for a in body[n].value.args]
             n += 1
         return found, body[n:]
 
     def go(self, s, body, given, changed, loop, r: Rounds):
         "Through a round."
-        entry, outside = dict(self.env), len(self.facts)
+        entry, outside, was = dict(self.env), len(self.facts), self.memory()
         says = [a for kind, a in given if kind is invariant and self.follows(a)]
         def state(names: dict, at: Term) -> list[Term]:
             "The invariants, where names have these values and the loop's number is `at`."
@@ -173,12 +184,15 @@ class Walk(Statements):
             claims = [self.claim(a) for a in says]
             self.env = before
             return claims
+        says += self.around(body)
         for a, c in zip(says, state({}, r.start)): self.check('invariant', a, c, f'{ast.unparse(a)}, when the loop begins', given=r.after)
         adds = {n: self.added(n, body, changed) for n in changed}
         heads = {n: integer('+', entry[n], integer('*', adds[n], r.k)) if adds[n] is not None else self.anything(n, entry[n]) for n in changed}
         self.loops += (loop,)
+        self.inside(says)
         if self.kinds.setdefault(s.target.id, INT) != INT: raise self.refuse(s, f'{s.target.id} changes its kind', 'one kind of value for a name')
         self.facts += r.facts
+        self.forget(body)
         self.facts += state(heads, r.value)
         self.env = entry | heads | {s.target.id: r.value}
         self.block(body)
@@ -190,18 +204,24 @@ class Walk(Statements):
         del self.facts[outside:]
         final = {n: integer('+', entry[n], integer('*', adds[n], r.count)) if adds[n] is not None else self.anything(n, entry[n]) for n in changed}
         self.env = {n: v for n, v in (entry | final).items()}
-        skipped = conj(*(equal(final[n], entry[n]) for n in changed if adds[n] is None and entry[n].sort in (INT, BOOL)))
+        self.forget(body)
+        skipped = conj(*(equal(final[n], entry[n]) for n in changed if final[n] != entry[n] and adds[n] is None), *self.same(was))
         for c in state(final, r.last): self.facts.append(implies(r.after, c))
         if r.after and skipped != TRUE: self.facts.append(implies((negate(conj(*r.after)),), skipped))
 
     def follows(self, a: ast.expr) -> bool:
         "Is this only about integers? What is about the values of cells and floats is for another walk."
         def other(n):
-            if isinstance(n, ast.Call): return self.meaning(n.func) not in (min, max, len)
+            if isinstance(n, ast.Call): return not one_of(self.meaning(n.func), min, max, len)
             return isinstance(n, (ast.Subscript, ast.GeneratorExp)) or isinstance(n, ast.Name) and getattr(self.env.get(n.id), 'sort', None) == FLOAT
         self.functional |= (values := any(map(other, ast.walk(a))))
         return not values
     def claim(self, a: ast.expr) -> Term: return self.exactly(lambda: self.test(a))
+    def around(self, body: list) -> list: return []
+    def inside(self, says: list) -> None: pass
+    def memory(self) -> object: return None
+    def forget(self, body: list) -> None: pass
+    def same(self, was: object) -> list[Term]: return []
     def anything(self, name: str, was: Term) -> Term: return was if was.sort not in (INT, BOOL) else self.fresh(name, was.sort)
 
     def added(self, name: str, body: list, changed: list) -> Term | None:
@@ -225,6 +245,7 @@ class Walk(Statements):
         self.loops += (Loop(literal(0), 'while', len(self.born), False, s),)
         heads = {n: self.anything(n, entry[n]) for n in changed}
         self.env = entry | heads
+        self.forget(body)
         self.facts += [self.claim(a) for a in says]
         self.facts.append(self.test(s.test))
         size = self.exactly(lambda: self.int(measures[0]))
@@ -235,6 +256,7 @@ class Walk(Statements):
         self.loops = self.loops[:-1]
         del self.facts[outside:]
         self.env = entry | {n: self.anything(n, entry[n]) for n in changed}
+        self.forget(body)
         self.facts += [self.claim(a) for a in says]
         self.facts.append(negate(self.test(s.test)))
 
@@ -250,9 +272,18 @@ class KernelWalk(Walk):
         for p in self.source.params:
             if isinstance(p.type, Buf): self.env[p.name] = self.given(p, scalars)
         body, ends = self.body(lambda node, c: self.facts.append(c))
+        for p in self.source.params:   # a call checks each cell's contract with the machine's integers
+            if p.element is not None: self.cell_check(p, scalars)
         self.result = self.finish(body)
         for a in ends: self.promise(a)
         return self
+
+    def cell_check(self, p, scalars: dict) -> None:
+        before, n = self.env, len(self.facts)
+        self.env = scalars | {p.name: self.fresh(p.name, INT, int_range(p.type.dtype))}
+        self.test(p.element)
+        self.env = before
+        del self.facts[n:]
 
     def parameter(self, name: str, type: object) -> Term:
         if type is bool: return self.fresh(name, BOOL)
@@ -283,9 +314,10 @@ class KernelWalk(Walk):
         body = [s for s in self.source.node.body]
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant): del body[0]
         given, body = self.contracts(body, (requires,))
-        for _, a in given: required(a, self.claim(a))
-        if body and isinstance(body[-1], ast.Return): self.last = body.pop()
-        else: self.last = None
+        for _, a in given:
+            if not KernelWalk.follows(self, a): raise self.refuse(a, 'requires speaks of cells or floats', 'integers and lengths, which a call can check at once', hint='an integer buffer may have a contract for its cells')
+            required(a, self.claim(a))
+        self.last = body.pop() if body and isinstance(body[-1], ast.Return) else None
         ends = []
         while body and isinstance(e := body[-1], ast.Expr) and isinstance(e.value, ast.Call) and self.meaning(e.value.func) is ensures: ends = body.pop().value.args + ends
         return body, ends
@@ -324,5 +356,5 @@ class KernelWalk(Walk):
     def promise(self, a: ast.expr) -> None:
         "What `ensures` says has to hold at the end."
         meaning = self.meaning(a.func) if isinstance(a, ast.Call) else None
-        if meaning in (filled, once) and len(a.args) == 1: self.promises.append((meaning.__name__, self.buffer(a.args[0]), a))
+        if one_of(meaning, filled, once) and len(a.args) == 1: self.promises.append((meaning.__name__, self.buffer(a.args[0]), a))
         elif self.follows(a): self.check('ensures', a, self.claim(a), ast.unparse(a))

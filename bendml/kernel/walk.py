@@ -14,13 +14,15 @@ from typing import Callable, NamedTuple
 import numpy as np
 
 from .contracts import (CONTRACTS, FLOATS, INTS, Buf, KernelError, Param, Size, Source, Touches, decreases, dotted, ensures, f32, f64, filled, i64,
-                                     int_range, invariant, once, requires)
+                                     int_range, invariant, once, one_of, requires)
+from .numbers import Number
+from ..laws.read import function_of
 from ..laws.terms import BOOL, FALSE, INT, TRUE, App, Sort, Term, Var, conj, equal, implies, literal, negate
 
 # %% ../../nbs/26b_walk.ipynb #6eeb99e3
 PARAM, MEMORY = 2**48, 2**56
 I64 = int_range(i64)
-FLOAT, VECTOR, TILE = Sort('float'), Sort('vector'), Sort('tile')
+FLOAT, VECTOR, TILE = Sort(Number), Sort('vector'), Sort('tile')
 _GIVES = {'f32': FLOAT, 'f64': FLOAT, 'vector': VECTOR, 'tile': TILE, 'int': INT}
 
 def integer(op: str, a: Term, b: Term) -> Term:
@@ -47,7 +49,6 @@ class Buffer:
     born: int = 0                 # how many symbols there were before it
     element: object = None        # Term -> what holds of a cell, for integers
     given: bool = True            # a parameter
-    written: bool = False         # somewhere in the kernel
 
 @dataclass(eq=False)
 class Loop:
@@ -90,7 +91,8 @@ class State:
     def __init__(self, source: Source):
         self.source, self.main = source, source
         self.born: dict[Var, int] = {}
-        self.spans: dict[Term, tuple[int, int]] = {}
+        self.spans: dict[Var, tuple[int, int]] = {}
+        self.fitted: dict[Term, tuple] = {}  # terms that fit 64 bits, under these facts
         self.facts: list[Term] = []
         self.always: set[Term] = set()      # facts that hold wherever they can be said
         self.limits: list[Term] = []        # facts of the machine: used only for overflow
@@ -100,7 +102,6 @@ class State:
         self.accesses: list[Access] = []
         self.checks: list[Check] = []
         self.promises: list[tuple[str, Buffer, ast.AST]] = []
-        self.reads: dict = {}
         self.calls: tuple[str, ...] = ()
         self.result: object = None
         self.ghost = self.functional = False
@@ -126,8 +127,13 @@ class State:
 
     def span(self, t: Term) -> tuple[int, int]:
         "Between which numbers a term lies, at a glance."
-        if t in self.spans: return self.spans[t]
-        if not isinstance(t, App): return I64
+        if isinstance(t, Var): return self.spans.get(t, I64)
+        lo, hi = self.guess(t)
+        known = t in self.fitted and tuple(self.facts[:len(self.fitted[t])]) == self.fitted[t]
+        return (max(lo, I64[0]), min(hi, I64[1])) if known else (lo, hi)
+
+    def guess(self, t: App) -> tuple[int, int]:
+        "The same for an operation, from its parts."
         if type(t.op) is int: return t.op, t.op
         parts = [self.span(a) for a in t.args if a.sort == INT]
         match t.op:
@@ -137,7 +143,7 @@ class State:
             case 'ite': return min(p[0] for p in parts[-2:]), max(p[1] for p in parts[-2:])
             case 'div' | 'mod' if parts[1][0] > 0:   # a divisor of at least 1 brings a number no further from zero
                 return (min(parts[0][0], 0), max(parts[0][1], 0)) if t.op == 'div' else (0, parts[1][1] - 1)
-        return I64
+        return -2**200, 2**200
 
     def exactly(self, do: Callable) -> object:
         "Do something with whole numbers of any size: contracts are not computed by the machine."
@@ -151,14 +157,14 @@ class State:
         if self.ghost: return t
         if lo < I64[0] or hi > I64[1]:
             self.check('overflow', node, conj(less(literal(I64[0]), t, '<='), less(t, literal(I64[1]), '<=')), 'a number of 64 bits', t)
-            self.spans[t] = max(lo, I64[0]), min(hi, I64[1])
+            self.fitted[t] = tuple(self.facts)
         return t
 
 # %% ../../nbs/26b_walk.ipynb #ad470d4c
 _ARITH = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*'}
 _ORDER = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '=', ast.NotEq: 'distinct'}
 _MATH = tuple(getattr(math, n) for n in 'exp log sqrt tanh sin cos erf fabs log1p expm1 pow'.split())
-ANY = App('any', (), FLOAT)   # a number whose value does not matter here
+ANY = App('any', (), FLOAT)   # a float whose value does not matter here
 
 class Expressions(State):
     "Expressions as terms. A float's value does not matter to where memory is touched, and is not followed."
@@ -178,9 +184,12 @@ class Expressions(State):
         return t
 
     def Constant(self, node):
-        if type(node.value) in (int, bool): return literal(node.value)
+        if type(node.value) in (int, bool): return self.whole_number(node, node.value)
         if type(node.value) is float: return self.number(node.value)
         raise self.refuse(node, 'not understood', 'a number')
+    def whole_number(self, node: ast.AST, value: int) -> Term:
+        if not (self.ghost or I64[0] <= value <= I64[1]): raise self.refuse(node, 'a number of more than 64 bits', f'from {I64[0]} to {I64[1]}', str(value))
+        return literal(value)
     def number(self, value: float) -> Term: return ANY
 
     def Name(self, node):
@@ -190,7 +199,7 @@ class Expressions(State):
     def known(self, node):
         "A global name."
         meaning = self.meaning(node)
-        if type(meaning) in (int, bool): return literal(meaning)
+        if type(meaning) in (int, bool): return self.whole_number(node, meaning)
         if isinstance(meaning, (float, *FLOATS)): return self.number(meaning)
         if isinstance(node, ast.Name) and node.id in self.kinds:
             raise self.refuse(node, f'{node.id} may have no value here', 'a name that every way to this line has given a value', hint='give it a value before the loop or the if; a loop may run zero times')
@@ -220,9 +229,9 @@ class Expressions(State):
         if isinstance(node.op, (ast.FloorDiv, ast.Mod)):
             if self.span(b)[0] < 1: self.check('divisor', node, less(literal(0), b), 'a divisor above zero', b)
             return App('div' if isinstance(node.op, ast.FloorDiv) else 'mod', (a, b), INT)
-        if isinstance(node.op, ast.Div): return ANY
+        if isinstance(node.op, ast.Div): return self.float_op(node, a, b)
         n = b.op if isinstance(b, App) and type(b.op) is int and 0 <= b.op < 2**32 else None
-        if n is not None and n < 63 and isinstance(node.op, ast.Pow) and isinstance(a, App) and type(a.op) is int: return self.fits(literal(a.op**n), node)
+        if n is not None and n < 63 and isinstance(node.op, ast.Pow) and isinstance(a, App) and type(a.op) is int: return self.whole_number(node, a.op**n)
         if n is not None and isinstance(node.op, ast.BitAnd) and n & (n + 1) == 0: return App('mod', (a, literal(n + 1)), INT)
         if n is not None and n < 63 and isinstance(node.op, ast.RShift): return App('div', (a, literal(2**n)), INT)
         if n is not None and n < 63 and isinstance(node.op, ast.LShift): return self.fits(integer('*', a, literal(2**n)), node)
@@ -241,7 +250,8 @@ class Expressions(State):
             right = self.value(right)
             if type(op) not in _ORDER or BOOL in (left.sort, right.sort): raise self.refuse(node, 'not understood', '< <= > >= == != between numbers')
             if left.sort == right.sort == INT: parts.append(less(left, right, _ORDER[type(op)]))
-            elif {left.sort, right.sort} <= {INT, FLOAT}: parts.append(self.float_compare(type(op), left, right))
+            elif {left.sort, right.sort} <= {INT, FLOAT} and not self.ghost: parts.append(self.float_compare(type(op), left, right))
+            elif self.ghost and left.sort == right.sort == FLOAT and isinstance(op, ast.Eq): parts.append(equal(left, right))
             else: raise self.refuse(node, 'not understood', 'numbers')
             left = right
         return conj(*parts)
@@ -289,7 +299,6 @@ class Memory(Expressions):
 
     def access(self, node: ast.AST, buffer: Buffer, index: Term, write: bool, cells: int = 1) -> None:
         "Note an access, and that it must be in bounds."
-        if write: buffer.written = True
         a = Access(buffer, index, cells, write, tuple(self.facts), self.loops, node, self.where(node), self.source)
         self.accesses.append(a)
         last = integer('+', index, literal(cells - 1))
@@ -309,13 +318,15 @@ class Memory(Expressions):
     def load(self, buffer: Buffer, index: Term) -> Term:
         "The value of a cell. Of an integer it is known what its type and its contract say."
         if buffer.dtype in FLOATS: return ANY
-        seen = self.reads.get((buffer, index)) if not buffer.written and buffer.given else None
-        lo, hi = int_range(buffer.dtype)
-        value = self.reads[buffer, index] = seen or self.fresh(f'{buffer.name}_cell', INT, (lo, hi))
-        known = [conj(less(literal(lo), value, '<='), less(value, literal(hi), '<='))]*(buffer.dtype is not i64) + [buffer.element(value)]*(buffer.element is not None)
-        self.facts += known
+        value = self.fresh(f'{buffer.name}_cell', INT, int_range(buffer.dtype))
+        self.facts += (known := self.cell_facts(buffer, value))
         self.always |= set(known)
         return value
+
+    def cell_facts(self, buffer: Buffer, value: Term) -> list[Term]:
+        "What is known of any cell of a buffer of integers."
+        lo, hi = int_range(buffer.dtype)
+        return [conj(less(literal(lo), value, '<='), less(value, literal(hi), '<='))]*(buffer.dtype is not i64) + ([buffer.element(value)] if buffer.element else [])
 
     def assign(self, target: ast.Subscript, value: Term, node: ast.AST) -> None:
         "Write a cell; into a buffer of integers only what its type and its contract allow."
@@ -334,10 +345,12 @@ class Memory(Expressions):
         if node.keywords: raise self.refuse(node, 'not understood', 'arguments without names')
         meaning = self.meaning(node.func)
         if meaning is len and len(node.args) == 1: return self.buffer(node.args[0]).length
-        if meaning in (min, max) and len(node.args) > 1: return self.extreme(node, meaning is min)
-        if meaning in (i64, int): return self.widened(node)
-        if meaning in (*FLOATS, float): return self.to_float(node)
-        if meaning is abs or meaning in _MATH: return self.math(node, meaning)
+        if meaning is all and self.ghost: return self.every(node)
+        if self.ghost and callable(meaning) and (f := function_of(meaning)): return self.spec(node, f)
+        if one_of(meaning, min, max) and len(node.args) > 1: return self.extreme(node, meaning is min)
+        if one_of(meaning, i64, int): return self.widened(node)
+        if one_of(meaning, *FLOATS, float): return self.to_float(node)
+        if one_of(meaning, abs, *_MATH): return self.math(node, meaning)
         if hasattr(meaning, '__word__'): return self.word(node, *meaning.__word__)
         if hasattr(meaning, '__kernel__'): return self.kernel(node, meaning)
         what = 'nothing of that name' if meaning is None else f'{dotted(node.func)}, which is {"a function" if callable(meaning) else "a value"} that is no kernel'
@@ -382,6 +395,8 @@ class Memory(Expressions):
                 if r: at = self.fits(integer('+', at, self.fits(integer('*', literal(r), self.int(node.args[stride])), node)), node)
                 self.access(node, values[array], at, write, cells)
                 if write and values[array].dtype in INTS: raise self.refuse(node, 'a word that writes integers', 'a word that writes floats')
-        return None if gives is None else ANY if gives in ('f32', 'f64') else App('any', (), _GIVES[gives])
+        return None if gives is None else App('any', (), _GIVES[gives])
 
     def kernel(self, node, kernel): raise NotImplementedError
+    def every(self, node): raise NotImplementedError
+    def spec(self, node, function): raise NotImplementedError

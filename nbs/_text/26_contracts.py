@@ -21,7 +21,7 @@
 # %%
 #| hide
 #| export
-import ast, inspect, types
+import ast, inspect, sys, types
 from dataclasses import dataclass
 from typing import Callable, NamedTuple, NewType
 
@@ -136,6 +136,27 @@ def once(buffer: np.ndarray) -> bool:
     return True
 
 CONTRACTS = (requires, ensures, invariant, decreases)
+
+
+# %% [markdown]
+# ## Parallel loops
+#
+# Like numba's `prange`, which may be used instead; this one does not load numba before it is needed.
+
+# %%
+#| export
+def prange(*bounds: int) -> range:
+    "In a kernel: a range whose iterations run at the same time. In plain Python: a range."
+    return range(*bounds)
+
+def is_prange(meaning: object) -> bool:
+    "Is this a parallel range, ours or numba's?"
+    numba = sys.modules.get('numba')
+    return meaning is prange or numba is not None and meaning is numba.prange
+
+def one_of(thing: object, *others: object) -> bool:
+    "Is it one of these very things? What only says that it equals one is not."
+    return any(thing is o for o in others)
 
 
 # %% [markdown]

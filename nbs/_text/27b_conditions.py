@@ -130,7 +130,9 @@ def _rounds(index: Term, cell: Term, vars: set) -> dict:
             return {b: App('mod', (cell, m), INT)} | _rounds(a, App('div', (cell, m), INT), vars)
         case App('+', (App('*', (m, a)), b)) if isinstance(b, Var) and b in vars and isinstance(a, Var):
             return {b: App('mod', (cell, m), INT)} | _rounds(a, App('div', (cell, m), INT), vars)
+        case App('*', (m, a)) if vars & set(free(a)): return _rounds(a, App('div', (cell, m), INT), vars)
         case App('*', (a, m)): return _rounds(a, App('div', (cell, m), INT), vars)
+        case App('ite', (_, a, b)): return _rounds(a, cell, vars) or _rounds(b, cell, vars)
         case App('+' | '-' as op, (a, b)) if not vars & set(free(b)): return _rounds(a, integer('-' if op == '+' else '+', cell, b), vars)
         case App('+', (a, b)) if not vars & set(free(a)): return _rounds(b, integer('-', cell, a), vars)
     return {}
@@ -156,11 +158,11 @@ def _filled(walk: KernelWalk, buffer: Buffer, node: ast.AST) -> Iterator[Check]:
     writes = [a for a in walk.accesses if a.buffer is buffer and a.write]
     cell, ways, facts = Var(f'{buffer.name}_at', INT), [], dict.fromkeys(walk.facts)
     for a in writes:
-        by, inner = _round(a, cell), min((l.born for l in a.loops), default=len(walk.born))
-        known = [f for f in a.facts if f not in walk.always and any(walk.born.get(v, -1) >= inner for v in free(f))]
-        facts |= dict.fromkeys(f for f in a.facts if f not in known)
+        by = _round(a, cell)
+        shown = [f for f in a.facts if f not in walk.always and f not in walk.facts]
+        facts |= dict.fromkeys(substitute(f, by) for f in a.facts if f in walk.always)
         index = substitute(a.index, by)
-        ways.append(conj(*(substitute(f, by) for f in known), less(index, cell, '<='), less(cell, integer('+', index, literal(a.cells)))))
+        ways.append(conj(*(substitute(f, by) for f in shown), less(index, cell, '<='), less(cell, integer('+', index, literal(a.cells)))))
     inside = conj(less(literal(0), cell, '<='), less(cell, buffer.length))
     goal = FALSE if not ways else ways[0] if len(ways) == 1 else App('or', tuple(ways), BOOL)
     yield Check('filled', walk.where(node), node, (*facts, inside), goal, f'every cell of {buffer.name} written', cell)

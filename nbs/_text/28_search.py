@@ -20,7 +20,7 @@ from typing import Callable
 import numpy as np
 
 from bendml.kernel.conditions import text
-from bendml.kernel.contracts import CONTRACTS, FLOATS, INTS, Buf, KernelError, Size, Source, Touches, dotted, f32, int_range
+from bendml.kernel.contracts import CONTRACTS, FLOATS, INTS, Buf, KernelError, Size, Source, Touches, dotted, f32, int_range, is_prange, one_of
 from bendml.kernel.walk import Check
 from bendml.laws.solvers import discharge
 from bendml.laws.terms import INT, App, Term, Var, free
@@ -36,8 +36,8 @@ from bendml.laws.terms import INT, App, Term, Var, free
 #| export
 class _Bare(ast.NodeTransformer):
     "Without contracts and annotations; `np.zeros` becomes one name."
-    def __init__(self, source: Source):
-        self.source, self.names = source, {}
+    def __init__(self, source: Source, keep: bool = False):
+        self.source, self.names, self.keep = source, {}, keep
         self.taken = {n.id for n in ast.walk(source.node) if isinstance(n, ast.Name)} | {p.name for p in source.params}
     def meaning(self, node): return self.source.meanings.get(dotted(node))
 
@@ -51,19 +51,22 @@ class _Bare(ast.NodeTransformer):
     visit_Attribute = visit_Name = rename
 
     def visit_Expr(self, node):
-        gone = isinstance(node.value, ast.Call) and self.meaning(node.value.func) in CONTRACTS
+        gone = not self.keep and isinstance(node.value, ast.Call) and one_of(self.meaning(node.value.func), *CONTRACTS)
         return ast.copy_location(ast.Pass(), node) if gone else self.generic_visit(node)
-    def visit_Assert(self, node): return ast.copy_location(ast.Pass(), node)
+    def visit_Assert(self, node): return self.generic_visit(node) if self.keep else ast.copy_location(ast.Pass(), node)
     def visit_arg(self, node): return ast.copy_location(ast.arg(node.arg), node)
 
-def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = '') -> Callable:
-    "The kernel as a plain Python function; `swap` may put other things in the place of what global names mean, `first` is done first."
+_BUILTINS = {'ValueError': ValueError, 'IndexError': IndexError, 'range': range, 'AssertionError': AssertionError, 'int64_': np.int64}
+
+def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = '', keep: bool = False) -> Callable:
+    """The kernel as a plain Python function; `swap` may put other things in the place of what global names mean, `first` is done
+    first, and with `keep` contracts are checked as it runs."""
     node = copy.deepcopy(source.node)
     node.decorator_list, node.returns = [], None
     node.body = ast.parse(first).body + node.body
-    strip = _Bare(source)
+    strip = _Bare(source, keep)
     module = ast.fix_missing_locations(ast.Module([strip.visit(node)], []))
-    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernels', '__builtins__': {'ValueError': ValueError, 'IndexError': IndexError, 'range': range}}
+    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernels', '__builtins__': _BUILTINS}
     exec(compile(module, source.path, 'exec', dont_inherit=True), names)
     return names[source.name]
 
@@ -117,13 +120,13 @@ def _watching(watch: Watch) -> Callable:
             return None if gives is None else f32(0) if gives in ('f32', 'f64') else np.zeros(8, f32)
         return run
     def swap(meaning):
-        if getattr(meaning, '__name__', '') == 'prange': return watch.prange
-        if meaning in (np.zeros, np.empty): return make
+        if is_prange(meaning): return watch.prange
+        if one_of(meaning, np.zeros, np.empty): return make
         if hasattr(meaning, '__word__'): return word(*meaning.__word__)
         return bare(meaning.source, swap) if hasattr(meaning, '__kernel__') else meaning
     return swap
 
-def _fillings(source: Source, sizes: dict) -> list[dict]:
+def fillings(source: Source, sizes: dict) -> list[dict]:
     "A few ways to fill the buffers of integers, as their contracts allow."
     def cells(p, how):
         n = eval(compile(ast.Expression(p.length), '', 'eval'), {'min': min, 'max': max, '__builtins__': {}}, dict(sizes)) if p.length is not None else sizes.get(f'len_{p.name}', 0)
@@ -139,9 +142,9 @@ def _fillings(source: Source, sizes: dict) -> list[dict]:
 
 def run_watched(source: Source, sizes: dict) -> str:
     "Run a kernel on these sizes; what a buffer saw that must not happen, or nothing."
-    try: fillings = _fillings(source, sizes)
+    try: ways = fillings(source, sizes)
     except Exception: return ''
-    for filling in fillings:
+    for filling in ways:
         watch = Watch()
         args = [Watched(watch, p.name, list(filling[p.name])) if p.name in filling else sizes.get(p.name, 0) if p.type in (int, Size) else p.type(1) for p in source.params]
         if sum(len(a) for a in args if isinstance(a, Watched)) > 10_000 or any(abs(a) > 1000 for a in args if type(a) is int): return ''
@@ -192,7 +195,7 @@ def evaluate(t: Term, at: dict) -> int | None:
 
 # %%
 #| export
-_PROBLEM = {'bounds': 'an index may be out of bounds', 'race': 'a race', 'overflow': 'a number that may not fit', 'once': 'a cell that may be written twice', 'ends': 'a loop that may not end',
+_PROBLEM = {'bounds': 'an index may be out of bounds', 'length': 'a buffer that cannot be made', 'race': 'a race', 'overflow': 'a number that may not fit', 'once': 'a cell that may be written twice', 'ends': 'a loop that may not end',
             'filled': 'a cell that may not be written', 'divisor': 'a divisor that may be zero or less', 'invariant': 'an invariant that does not hold', 'requires': 'a call that may break a contract',
             'contract': 'a cell that may break its contract', 'assert': 'an assertion that may fail', 'ensures': 'a promise that may be broken', 'possible': 'a contract that nothing can keep'}
 

@@ -19,9 +19,11 @@ from pathlib import Path
 
 from bendml.kernel.conditions import conditions, text
 from bendml.kernel.contracts import KernelError, Source
+from bendml.kernel.functional import broken_promise, functional
 from bendml.kernel.loops import KernelWalk
 from bendml.kernel.search import refusal, smallest
 from bendml.kernel.walk import Check
+from bendml.laws.read import function_of, read_source
 from bendml.laws.solvers import Answer, discharge
 from bendml.laws.terms import FALSE, TRUE
 
@@ -49,23 +51,24 @@ class Proof:
     where: str
     conditions: int          # how many
     confirmed: int           # how many of them both solvers proved
+    values: int              # how many of them are about what is computed
     z3: float                # seconds
     cvc5: float
     solvers: str             # their versions
 
 def prove_source(source: Source) -> Proof:
     "Prove a kernel; `KernelError` with the smallest failing sizes if a condition is not proved."
-    checks = conditions(source)
+    checks, claims = conditions(source), functional(source)
     _possible(source)
     total = {'z3': 0.0, 'cvc5': 0.0}
     confirmed = 0
-    for check in checks:
+    for n, check in enumerate(checks + claims):
         said = answers(check)
         for s, a in said.items(): total[s] += a.seconds
-        if all(a.result != 'unsat' for a in said.values()): raise refusal(source, check)
+        if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         confirmed += all(a.result == 'unsat' for a in said.values())
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
-    return Proof(source.name, source.where(), len(checks), confirmed, round(total['z3'], 3), round(total['cvc5'], 3), versions)
+    return Proof(source.name, source.where(), len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
 
 def _possible(source: Source) -> None:
     "A contract that nothing can keep would prove everything."
@@ -89,7 +92,7 @@ def _possible(source: Source) -> None:
 
 # %%
 #| export
-VERIFIER = 'laws.terms kernel.contracts kernel.walk kernel.loops kernel.conditions'.split()
+VERIFIER = 'laws.terms laws.read laws.reflect kernel.contracts kernel.numbers kernel.walk kernel.loops kernel.conditions kernel.functional'.split()
 
 @lru_cache
 def _verifier() -> str:
@@ -97,16 +100,19 @@ def _verifier() -> str:
     texts = [Path(importlib.util.find_spec(f'bendml.{m}').origin).read_bytes() for m in VERIFIER]
     return hashlib.sha256(b'\0'.join(texts)).hexdigest()
 
-def _meaning(thing: object) -> str:
+def _meaning(thing: object, inside: tuple = ()) -> str:
     "What a global name means, as a text that changes with it."
     if hasattr(thing, '__kernel__'): return thing.digest
     if hasattr(thing, '__word__'): return f'{thing.__module__}.{thing.__qualname__} {tuple(map(tuple, thing.__word__[1]))} {thing.__word__[0]}'
+    if f := function_of(thing) if callable(thing) else None:
+        uses = [] if f in inside else [f'{n} = {_meaning(m, (*inside, f))}' for n, m in sorted(f.uses.items())]
+        return ' '.join([thing.__module__, ast.unparse(read_source(thing)[0]), str(f.measured), *uses])
     if isinstance(thing, (int, float, bool)) or type(thing).__module__ == 'numpy': return f'{type(thing).__name__} {thing!r}'
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', getattr(thing, '__name__', type(thing).__name__))}"
 
-def digest(source: Source) -> str:
+def digest(source: Source, options: str = '') -> str:
     "The hash of all that a proof of a kernel is about."
-    parts = [_verifier(), ast.unparse(source.node.args), *map(ast.unparse, source.node.body)]
+    parts = [_verifier(), options, ast.unparse(source.node.args), *map(ast.unparse, source.node.body)]
     parts += [f'{p.name}: {p.type!r}' for p in source.params]
     parts += [f'{n} = {_meaning(m)}' for n, m in sorted(source.meanings.items())]
     return hashlib.sha256('\0'.join(parts).encode()).hexdigest()

@@ -23,13 +23,13 @@ from typing import Callable
 
 import numpy as np
 
-from bendml.kernel.contracts import (Buf, KernelError, Size, Source, ensures, decreases, f32, f64, filled, i8, i16, i32, i64, invariant, once, read_kernel, requires,
+from bendml.kernel.contracts import (Buf, KernelError, Size, Source, ensures, decreases, f32, f64, filled, i8, i16, i32, i64, invariant, is_prange, once, prange, read_kernel, requires,
                                      u8, u16, word, FLOATS, INTS, Touches)
 from bendml.kernel.loops import KernelWalk
 from bendml.kernel.proofs import Proof, digest, prove_source, remember, remembered
 from bendml.kernel.search import _Bare, bare
 from bendml.kernel.walk import PARAM
-_all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'requires', 'u16', 'u8', 'word']
+_all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'prange', 'requires', 'u16', 'u8', 'word']
 
 
 # %% [markdown]
@@ -65,7 +65,7 @@ def _caller(k: 'Kernel') -> Callable:
     "The function that checks a call and makes it."
     args = ', '.join(p.name for p in k.source.params)
     needs = ' and '.join(f'({c})' for c, _, _ in k.needs) or 'True'
-    lines = f"def call({args}):\n try:\n  if {needs}: return entry_({args})\n except (TypeError, ValueError, IndexError, AttributeError): pass\n return again_({args})"
+    lines = f"def call({args}):\n try:\n  if {needs}: return entry_({args})\n except (TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError): pass\n return again_({args})"
     names = {'entry_': k.entry, 'again_': k.again} | k.names
     exec(compile(lines, f'<call of {k.source.name}>', 'exec'), names)
     return names['call']
@@ -85,7 +85,7 @@ def _entry(source: Source, written: set[str]) -> str:
         if p.element is None: continue
         cell = f'cell_of_{p.name}'
         holds = _Named({p.name: cell}).visit(ast.parse(ast.unparse(p.element), mode='eval').body)
-        lines += [f'for at_{p.name} in range({p.name}.size):', f' {cell} = {p.name}[at_{p.name}]', f' if not ({ast.unparse(holds)}): raise IndexError("cell")']
+        lines += [f'for at_{p.name} in range({p.name}.size):', f' {cell} = int64_({p.name}[at_{p.name}])', f' if not ({ast.unparse(holds)}): raise IndexError("cell")']
     return '\n'.join(lines)
 
 class _Named(ast.NodeTransformer):
@@ -138,7 +138,7 @@ class Kernel:
         self.__name__, self.__qualname__, self.__module__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__qualname__, fn.__module__, fn.__doc__, fn
         self.source = read_kernel(fn)
         if self.fastmath - FASTMATH: raise KernelError(self.source.where(), 'fast, and not safe', ', '.join(sorted(FASTMATH)), ', '.join(sorted(self.fastmath - FASTMATH)))
-        self.digest = digest(self.source)
+        self.digest = digest(self.source, ' '.join(sorted(self.fastmath)))
         self.proof: Proof | None = None
         if not unchecked: self.prove()
 
@@ -147,6 +147,7 @@ class Kernel:
         self.proof = None if again else remembered(self.digest)
         if self.proof is None:
             self.proof = prove_source(self.source)
+            if self.fastmath and self.proof.values: raise KernelError(self.source.where(), 'sums in any order, and a claim about their order', 'no fastmath, or no claims about values', f'fastmath={self.fastmath}')
             remember(self.digest, self.proof)
         return self.proof
 
@@ -161,13 +162,14 @@ class Kernel:
         return _written(self.source)
 
     def _compile(self, first: str) -> Callable:
+        import numba
         from numba import types
         from numba.np.numpy_support import from_dtype
         scalar = {int: types.int64, Size: types.int64, bool: types.boolean, f32: types.float32, f64: types.float64}
         array = lambda p: types.Array(from_dtype(np.dtype(p.type.dtype)), 1, 'C', readonly=p.name not in self.written)
         signature = [array(p) if isinstance(p.type, Buf) else scalar[p.type] for p in self.source.params]
-        fn = bare(self.source, lambda m: m.inner if isinstance(m, Kernel) else m, first)
-        parallel = any(getattr(m, '__name__', '') == 'prange' for m in self.source.meanings.values())
+        fn = bare(self.source, lambda m: m.inner if isinstance(m, Kernel) else numba.prange if m is prange else m, first)
+        parallel = any(map(is_prange, self.source.meanings.values()))
         return _jit(fn, signature, self.digest, parallel, self.fastmath)
 
     @cached_property
