@@ -9,37 +9,42 @@ __all__ = ['DEEP', 'TALL', 'WIDE', 'SMALL', 'ORDERS', 'gemm_loops', 'gemm_rows',
 
 # %% ../../nbs/42_gemm.ipynb #6232b333
 import numpy as np
-from ..threads import caching, get_threads
-from numba import njit, prange
+from ..threads import get_threads
+from numba import prange
 from numpy import float32
 
+from ..kernel import Buf, Size, ensures, f32, filled, kernel, once, requires
 from ..simd import COLS, ROWS, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store
 from .arrays import TensorError, dense, result, typed
 
 # %% ../../nbs/42_gemm.ipynb #cad58346
-@njit(cache=caching())
-def gemm_loops(a, ar, ac, b, br, bc, c, n, k, m):
+@kernel
+def gemm_loops(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size):
     "Rung 1. c (n, m) = a times b, with strides."
+    requires(n == 0 or k == 0 or (n - 1)*ar + (k - 1)*ac < len(a), m == 0 or k == 0 or (k - 1)*br + (m - 1)*bc < len(b))
     for i in range(n):
         for j in range(m):
-            total = float32(0)
+            total = f32(0)
             for p in range(k): total += a[i*ar + p*ac]*b[p*br + j*bc]
             c[i*m + j] = total
+    ensures(filled(c), once(c))
 
 # %% ../../nbs/42_gemm.ipynb #82ce9b1a
-@njit(cache=caching())
-def gemm_rows(a, ar, ac, b, br, c, n, k, m):
-    "Rung 2. The same sums, eight of a row at a time. m a multiple of 8; the rows of b contiguous."
+@kernel
+def gemm_rows(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size):
+    "Rung 2. The same sums, eight of a row at a time; the rows of b contiguous."
+    requires(n == 0 or k == 0 or (n - 1)*ar + (k - 1)*ac < len(a), m == 0 or k == 0 or (k - 1)*br + m <= len(b), m % 8 == 0)
     for i in range(n):
-        for j in range(0, m, 8): store(c, i*m + j, splat(float32(0)))
+        for j in range(0, m, 8): store(c, i*m + j, splat(f32(0)))
         for p in range(k):
             x = splat(a[i*ar + p*ac])
             for j in range(0, m, 8): store(c, i*m + j, load(c, i*m + j) + x*load(b, p*br + j))
 
 # %% ../../nbs/42_gemm.ipynb #77f5a8e1
-@njit(cache=caching())
-def product_tile(k, a, i, da, step, b, j, db, c, at, stride, first, fused):
+@kernel
+def product_tile(k: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], j: Size, db: Size, c: Buf[f32], at: Size, stride: Size, first: bool, fused: bool):
     "The tile of c that begins at `at`: six rows of a, `step` apart, times sixteen columns of b. Not `first`: add to what is there."
+    requires(1 <= k, i + (k - 1)*da + 5*step < len(a), j + (k - 1)*db + 16 <= len(b), at + 5*stride + 16 <= len(c))
     t = tile() if first else tile_load(c, at, stride)
     if fused:
         for p in range(k): t = tile_fma(t, a, i + p*da, step, b, j + p*db)
@@ -47,97 +52,121 @@ def product_tile(k, a, i, da, step, b, j, db, c, at, stride, first, fused):
         for p in range(k): t = tile_mul_add(t, a, i + p*da, step, b, j + p*db)
     tile_store(c, at, stride, t)
 
-@njit(cache=caching())
-def gemm_tiles(a, ar, ac, b, br, c, n, k, m):
+@kernel
+def gemm_tiles(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size):
     "Rung 3. Whole tiles only: n a multiple of 6, m of 16; the rows of b contiguous."
+    requires(1 <= k, n == 0 or (n - 1)*ar + (k - 1)*ac < len(a), m == 0 or (k - 1)*br + m <= len(b))
+    requires(n % 6 == 0, m % 16 == 0, len(a) < 2**44, len(b) < 2**44, len(c) < 2**44)
     for j in range(0, m, COLS):
         for i in range(0, n, ROWS): product_tile(k, a, i*ar, ac, ar, b, j, br, c, i*m + j, m, True, False)
 
 # %% ../../nbs/42_gemm.ipynb #018c61e0
 DEEP, TALL, WIDE = 400, 240, 2048  # rows of b in a panel (25 KB: the nearest cache); rows of a at a time; columns of b at a time
 
-@njit(cache=caching())
-def pack_cols(b, at, br, bc, k, m, out):
+@kernel
+def pack_cols(b: Buf[f32], at: Size, br: Size, bc: Size, k: Size, m: Size, out: Buf[f32]):
     "Copy b (k, m) into panels of 16 columns, one panel after the other, filled up with zeros."
-    o = 0
+    requires(1 <= k, m == 0 or at + (k - 1)*br + (m - 1)*bc < len(b), (m + 15)*k <= len(out))
     for j in range(0, m, COLS):
         left = min(COLS, m - j)
         for p in range(k):
             q = at + p*br + j*bc
+            o = j*k + p*COLS
+            assert j*k + 16*k <= (m + 15)*k
             if bc == 1 and left == COLS:
                 store(out, o, load(b, q))
                 store(out, o + 8, load(b, q + 8))
             else:
-                for x in range(COLS): out[o + x] = b[q + x*bc] if x < left else float32(0)
-            o += COLS
+                for x in range(COLS): out[o + x] = b[q + x*bc] if x < left else f32(0)
 
-@njit(cache=caching())
-def pack_rows(a, at, ar, ac, n, k, out):
+@kernel
+def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: Buf[f32]):
     "Copy a (n, k) into panels of 6 rows, one panel after the other, filled up with zeros."
-    o = 0
+    requires(1 <= k, n == 0 or at + (n - 1)*ar + (k - 1)*ac < len(a), (n + 5)*k <= len(out))
     for i in range(0, n, ROWS):
         left = min(ROWS, n - i)
         for p in range(k):
             q = at + i*ar + p*ac
-            for x in range(ROWS): out[o + x] = a[q + x*ar] if x < left else float32(0)
-            o += ROWS
+            for x in range(ROWS): out[i*k + p*ROWS + x] = a[q + x*ar] if x < left else f32(0)
 
 # %% ../../nbs/42_gemm.ipynb #eb27cf73
-@njit(cache=caching())
-def product_cut(k, a, i, da, step, b, j, c, at, stride, rows, cols, first, fused, square):
+@kernel
+def product_cut(k: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], j: Size, c: Buf[f32], at: Size, stride: Size,
+                rows: Size, cols: Size, first: bool, fused: bool, square: Buf["ROWS*COLS", f32]):
     "A tile of which `rows` by `cols` exist."
+    requires(1 <= k, i + (k - 1)*da + 5*step < len(a), j + 16*k <= len(b))
+    requires(1 <= rows, rows <= ROWS, 1 <= cols, cols <= COLS, at + (rows - 1)*stride + cols <= len(c))
     if rows == ROWS and cols == COLS: product_tile(k, a, i, da, step, b, j, COLS, c, at, stride, first, fused)
     else:
         for x in range(rows):
-            for y in range(cols): square[x*COLS + y] = float32(0) if first else c[at + x*stride + y]
+            for y in range(cols): square[x*COLS + y] = f32(0) if first else c[at + x*stride + y]
         product_tile(k, a, i, da, step, b, j, COLS, square, 0, COLS, False, fused)
         for x in range(rows):
             for y in range(cols): c[at + x*stride + y] = square[x*COLS + y]
 
 # %% ../../nbs/42_gemm.ipynb #9dcb0e7a
-@njit(cache=caching())
-def product_block(a, at_a, ar, ac, panel_a, panel_b, c, at, stride, n, k, m, first, fused, square):
+@kernel
+def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32], panel_b: Buf[f32], c: Buf[f32], at: Size, stride: Size,
+                  n: Size, k: Size, m: Size, first: bool, fused: bool, square: Buf["ROWS*COLS", f32]):
     "A block of c: n rows of a times panels of b."
+    requires(1 <= n, 1 <= k, 1 <= m, at_a + (n - 1)*ar + (k - 1)*ac < len(a), len(a) < 2**44, len(c) < 2**44, len(panel_a) < 2**44, len(panel_b) < 2**44)
+    requires((n + 5)*k <= len(panel_a), (m + 15)*k <= len(panel_b))
+    requires(at + (n - 1)*stride + m <= len(c))
     in_place = ac == 1 or (ar == 1 and k <= 128)  # else whole rows of a are copied; the cut ones always are
     copied = n - n % ROWS if in_place else 0
-    pack_rows(a, at_a + copied*ar, ar, ac, n - copied, k, panel_a)
+    if copied < n: pack_rows(a, at_a + copied*ar, ar, ac, n - copied, k, panel_a)
     for j in range(0, m, COLS):
         for i in range(0, n, ROWS):
             rows, cols, to = min(ROWS, n - i), min(COLS, m - j), at + i*stride + j
             if i < copied: product_cut(k, a, at_a + i*ar, ac, ar, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
             else: product_cut(k, panel_a, (i - copied)*k, ROWS, 1, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
 
-@njit(cache=caching())
-def gemm_panels(a, at_a, ar, ac, b, at_b, br, bc, c, at, stride, n, k, m, fused):
+@kernel
+def gemm_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, b: Buf[f32], at_b: Size, br: Size, bc: Size, c: Buf[f32], at: Size, stride: Size,
+                n: Size, k: Size, m: Size, fused: bool):
     "Rung 4. The part of c (n, m) that begins at `at` and whose rows are `stride` apart."
-    steps = (k + DEEP - 1)//DEEP
-    deep = (k + steps - 1)//max(steps, 1)
-    panel_a, panel_b = np.empty((min(TALL, n) + ROWS)*deep, float32), np.empty((min(WIDE, m) + COLS)*deep, float32)
-    square = np.empty(ROWS*COLS, float32)
-    for s in range(max(steps, 1)):  # without any terms the sums are zero
-        p = s*deep
-        depth = min(deep, k - p)
+    requires(1 <= n, 1 <= k, 1 <= m, len(a) < 2**44, len(b) < 2**44, len(c) < 2**44)
+    requires(at_a + (n - 1)*ar + (k - 1)*ac < len(a), at_b + (k - 1)*br + (m - 1)*bc < len(b), at + (n - 1)*stride + m <= len(c))
+    panel_a = np.empty((min(TALL, n) + ROWS)*min(DEEP, k), f32)
+    panel_b = np.empty((min(WIDE, m) + COLS)*min(DEEP, k), f32)
+    square = np.empty(ROWS*COLS, f32)
+    for s in range((k + DEEP - 1)//DEEP):
+        p = s*DEEP
+        depth = min(DEEP, k - p)
         for j in range(0, m, WIDE):
             wide = min(WIDE, m - j)
             pack_cols(b, at_b + p*br + j*bc, br, bc, depth, wide, panel_b)
             for i in range(0, n, TALL):
-                product_block(a, at_a + i*ar + p*ac, ar, ac, panel_a, panel_b, c, at + i*stride + j, stride, min(TALL, n - i), depth, wide,
-                              s == 0, fused, square)
+                high = min(TALL, n - i)
+                product_block(a, at_a + i*ar + p*ac, ar, ac, panel_a, panel_b, c, at + i*stride + j, stride, high, depth, wide, s == 0, fused, square)
 
 # %% ../../nbs/42_gemm.ipynb #11fa6867
-@njit(cache=caching(), parallel=True)
-def gemm_parallel(a, ar, ac, b, br, bc, c, n, k, m, fused, parts):
+@kernel
+def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size, fused: bool, parts: Size):
     "Rung 4 on several threads: `parts` blocks of rows, or of columns."
+    requires(1 <= n, 1 <= k, 1 <= m, 1 <= parts, n*m < 2**40, len(a) < 2**44, len(b) < 2**44)
+    requires((n - 1)*ar + (k - 1)*ac < len(a), (k - 1)*br + (m - 1)*bc < len(b))
     if n > m:
         high = (n + ROWS*parts - 1)//(ROWS*parts)*ROWS
         for t in prange(parts):
-            i = min(n, t*high)
-            gemm_panels(a, i*ar, ar, ac, b, 0, br, bc, c, i*m, m, min(high, n - i), k, m, fused)
+            i = t*high
+            if i < n:
+                rows = min(high, n - i)
+                assert rows*m <= n*m
+                own = np.empty(rows*m, f32)
+                gemm_panels(a, i*ar, ar, ac, b, 0, br, bc, own, 0, m, rows, k, m, fused)
+                for x in range(rows*m): c[i*m + x] = own[x]
     else:
         wide = (m + COLS*parts - 1)//(COLS*parts)*COLS
         for t in prange(parts):
-            j = min(m, t*wide)
-            gemm_panels(a, 0, ar, ac, b, j*bc, br, bc, c, j, m, n, k, min(wide, m - j), fused)
+            j = t*wide
+            if j < m:
+                cols = min(wide, m - j)
+                assert n*cols <= n*m
+                own = np.empty(n*cols, f32)
+                gemm_panels(a, 0, ar, ac, b, j*bc, br, bc, own, 0, cols, n, k, cols, fused)
+                for x in range(n):
+                    for y in range(cols): c[x*m + j + y] = own[x*cols + y]
 
 # %% ../../nbs/42_gemm.ipynb #63206f36
 SMALL = 20_000  # multiplications below which handing out work costs more than it saves
@@ -148,7 +177,8 @@ def _sequential(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     (n, k), m = a.shape, b.shape[1]
     ar, ac, br, bc = (s//4 for s in a.strides + b.strides)
     parts = get_threads() if n*k*m > SMALL else 1
-    if parts == 1: gemm_panels(flat(a), 0, ar, ac, flat(b), 0, br, bc, c.reshape(-1), 0, m, n, k, m, False)
+    if not n*k*m: c.fill(0)
+    elif parts == 1: gemm_panels(flat(a), 0, ar, ac, flat(b), 0, br, bc, c.reshape(-1), 0, m, n, k, m, False)
     else: gemm_parallel(flat(a), ar, ac, flat(b), br, bc, c.reshape(-1), n, k, m, False, parts)
 
 def _fast(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
