@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['f32x8', 'ROWS', 'COLS', 'F32x8', 'has_avx2', 'Access', 'load', 'store', 'splat', 'fma', 'hsum', 'load_bf16',
-           'load_i8', 'load_low4', 'load_high4', 'to_bf16', 'prefetch', 'tile', 'tile_fma', 'tile_mul_add', 'tile_load',
-           'tile_store']
+           'load_i8', 'load_low4', 'load_high4', 'one', 'one_bf16', 'one_i8', 'to_bf16', 'prefetch', 'tile', 'tile_fma',
+           'tile_mul_add', 'tile_load', 'tile_store']
 
 # %% ../nbs/04_simd.ipynb #bd5969d1
 import inspect, operator
@@ -174,6 +174,26 @@ def load_low4(a: np.ndarray, i: int) -> np.ndarray:
 def load_high4(a: np.ndarray, i: int) -> np.ndarray:
     "The upper four bits of eight bytes: whole numbers from 0 to 15."
     return (_cells(a, i) >> 4).astype(float32)
+
+# %% ../nbs/04_simd.ipynb #b707d5a3
+def _narrow(e: _Emit, a, i):
+    bits = e.builder.load(e.address(a, i))
+    return e.builder.bitcast(e.builder.shl(e.builder.zext(bits, _I32), ir.Constant(_I32, 16)), _F32)
+
+@_word((_flat(types.float32), _index), types.float32, lambda e, a, i: e.builder.load(e.address(a, i)), Access(0, 1, 1))
+def one(a: np.ndarray, i: int) -> float32:
+    "a[i]"
+    return _cells(a, i, 1)[0]
+
+@_word((_flat(types.uint16), _index), types.float32, _narrow, Access(0, 1, 1))
+def one_bf16(a: np.ndarray, i: int) -> float32:
+    "One bfloat16 number."
+    return (_cells(a, i, 1).astype(np.uint32) << 16).view(float32)[0]
+
+@_word((_flat(types.int8), _index), types.float32, lambda e, a, i: e.builder.sitofp(e.builder.load(e.address(a, i)), _F32), Access(0, 1, 1))
+def one_i8(a: np.ndarray, i: int) -> float32:
+    "One whole number from -128 to 127."
+    return float32(_cells(a, i, 1)[0])
 
 # %% ../nbs/04_simd.ipynb #756d5500
 def to_bf16(

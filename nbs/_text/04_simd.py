@@ -253,6 +253,31 @@ def load_high4(a: np.ndarray, i: int) -> np.ndarray:
     return (_cells(a, i) >> 4).astype(float32)
 
 
+# %% [markdown]
+# And one at a time, for what is left over at the end of a row:
+
+# %%
+#| export
+def _narrow(e: _Emit, a, i):
+    bits = e.builder.load(e.address(a, i))
+    return e.builder.bitcast(e.builder.shl(e.builder.zext(bits, _I32), ir.Constant(_I32, 16)), _F32)
+
+@_word((_flat(types.float32), _index), types.float32, lambda e, a, i: e.builder.load(e.address(a, i)), Access(0, 1, 1))
+def one(a: np.ndarray, i: int) -> float32:
+    "a[i]"
+    return _cells(a, i, 1)[0]
+
+@_word((_flat(types.uint16), _index), types.float32, _narrow, Access(0, 1, 1))
+def one_bf16(a: np.ndarray, i: int) -> float32:
+    "One bfloat16 number."
+    return (_cells(a, i, 1).astype(np.uint32) << 16).view(float32)[0]
+
+@_word((_flat(types.int8), _index), types.float32, lambda e, a, i: e.builder.sitofp(e.builder.load(e.address(a, i)), _F32), Access(0, 1, 1))
+def one_i8(a: np.ndarray, i: int) -> float32:
+    "One whole number from -128 to 127."
+    return float32(_cells(a, i, 1)[0])
+
+
 # %%
 #| export
 def to_bf16(

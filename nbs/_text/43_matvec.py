@@ -14,11 +14,12 @@
 #| hide
 #| export
 import numpy as np
-from bendml.threads import caching, get_threads
-from numba import njit, prange
+from bendml.threads import get_threads
+from numba import prange
 from numpy import float32
 
-from bendml.simd import fma, hsum, load, load_bf16, load_i8, prefetch, splat, to_bf16
+from bendml.kernel import Buf, Size, f32, i8, kernel, requires, u16
+from bendml.simd import fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, splat, to_bf16
 from bendml.tensor.arrays import TensorError, dense, result, typed
 
 
@@ -30,27 +31,30 @@ from bendml.tensor.arrays import TensorError, dense, result, typed
 
 # %%
 #| export
-@njit(cache=caching())
-def matvec_loops(w, x, y, lo, hi, c):
+@kernel
+def matvec_loops(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
     "y[lo:hi] = w[lo:hi] x, one sum at a time."
+    requires(lo <= hi, hi <= r)
     for i in range(lo, hi):
-        total = float32(0)
+        total = f32(0)
         for p in range(c): total += w[i*c + p]*x[p]
         y[i] = total
 
-@njit(cache=caching())
-def matvec_fours(w, x, y, lo, hi, c):
+@kernel
+def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
     "The same bits, four sums at a time."
-    whole = lo + (hi - lo)//4*4
-    for i in range(lo, whole, 4):
-        s0, s1, s2, s3 = float32(0), float32(0), float32(0), float32(0)
+    requires(lo <= hi, hi <= r)
+    fours = (hi - lo)//4
+    for q in range(fours):
+        i = lo + 4*q
+        s0, s1, s2, s3 = f32(0), f32(0), f32(0), f32(0)
         for p in range(c):
             s0 += w[i*c + p]*x[p]
             s1 += w[(i + 1)*c + p]*x[p]
             s2 += w[(i + 2)*c + p]*x[p]
             s3 += w[(i + 3)*c + p]*x[p]
         y[i], y[i + 1], y[i + 2], y[i + 3] = s0, s1, s2, s3
-    matvec_loops(w, x, y, whole, hi, c)
+    matvec_loops(w, x, y, lo + 4*fours, hi, r, c)
 
 
 # %% [markdown]
@@ -66,53 +70,43 @@ def matvec_fours(w, x, y, lo, hi, c):
 #| export
 AHEAD, PIECE, GROUP = 2048, 2048, 16  # bytes; columns; rows
 
-def _dot(widen, size):
-    "The product of a piece of a row of weights, `size` bytes each, with x."
-    line, ahead = 64//size, AHEAD//size
+def _dot(dtype, widen, one):
+    "The product of a piece of a row of weights with x, eight at a time."
+    line, ahead = 64//np.dtype(dtype).itemsize, AHEAD//np.dtype(dtype).itemsize
 
-    @njit(cache=caching())
-    def dot(w, at, x, p, n):
-        z = splat(float32(0))
+    @kernel
+    def dot(w: Buf[dtype], at: Size, x: Buf[f32], p: Size, n: Size):
+        requires(at + n <= len(w), p + n <= len(x))
+        z = splat(f32(0))
         s0, s1, s2, s3, s4, s5, s6, s7 = z, z, z, z, z, z, z, z
-        whole = n//64*64
-        for q in range(0, whole, 64):
+        for q in range(0, n//64*64, 64):
             i, j = at + q, p + q
             for l in range(0, 64, line): prefetch(w, i + ahead + l)
             s0, s1 = fma(widen(w, i), load(x, j), s0), fma(widen(w, i + 8), load(x, j + 8), s1)
             s2, s3 = fma(widen(w, i + 16), load(x, j + 16), s2), fma(widen(w, i + 24), load(x, j + 24), s3)
             s4, s5 = fma(widen(w, i + 32), load(x, j + 32), s4), fma(widen(w, i + 40), load(x, j + 40), s5)
             s6, s7 = fma(widen(w, i + 48), load(x, j + 48), s6), fma(widen(w, i + 56), load(x, j + 56), s7)
-        eights = n//8*8
-        for q in range(whole, eights, 8): s0 = fma(widen(w, at + q), load(x, p + q), s0)
-        return hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
+        for q in range(n//64*64, n//8*8, 8): s0 = fma(widen(w, at + q), load(x, p + q), s0)
+        rest = f32(0)
+        for q in range(n//8*8, n): rest += one(w, at + q)*x[p + q]
+        return hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))) + rest
     return dot
 
 
 # %%
 #| export
-@njit(cache=caching())
-def bf16(bits):
-    "One bfloat16 number from its bits."
-    return np.uint32(np.uint32(bits) << np.uint32(16)).view(float32)
+def _rows(dtype, widen, one):
+    "The rows lo to hi of a product, each times its scale if there is one."
+    dot = _dot(dtype, widen, one)
 
-@njit(cache=caching())
-def plain(w): return float32(w)
-
-def _rows(widen, size, one):
-    "The rows lo to hi of a product, each times its scale."
-    dot = _dot(widen, size)
-
-    @njit(cache=caching())
-    def rows(w, scale, x, y, lo, hi, c):
+    @kernel
+    def rows(w: Buf["r*c", dtype], scale: Buf[f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
+        requires(lo <= hi, hi <= r, r*c < 2**44, len(scale) == 0 or len(scale) == r)
         for group in range(lo, hi, GROUP):
             last = min(hi, group + GROUP)
-            for i in range(group, last): y[i] = 0
+            for i in range(group, last): y[i] = f32(0)
             for p in range(0, c, PIECE):
-                n = min(PIECE, c - p)
-                for i in range(group, last):
-                    at = i*c + p
-                    y[i] += dot(w, at, x, p, n)
-                    for q in range(n//8*8, n): y[i] += one(w[at + q])*x[p + q]
+                for i in range(group, last): y[i] += dot(w, i*c + p, x, p, min(PIECE, c - p))
             if len(scale) > 0:
                 for i in range(group, last): y[i] *= scale[i]
     return rows
@@ -127,22 +121,26 @@ def _rows(widen, size, one):
 
 # %%
 #| export
-def _bands(rows):
-    @njit(cache=caching(), parallel=True)
-    def bands(w, scale, x, y, r, c, parts):
+def _bands(dtype, rows):
+    "A product on several threads: `parts` bands of rows."
+    @kernel
+    def bands(w: Buf["r*c", dtype], scale: Buf[f32], x: Buf["c", f32], y: Buf["r", f32], r: Size, c: Size, parts: Size):
+        requires(1 <= parts, r*c < 2**44, len(scale) == 0 or len(scale) == r)
         high = (r + parts - 1)//parts
         for t in prange(parts):
             lo = min(r, t*high)
-            rows(w, scale, x, y, lo, min(r, lo + high), c)
+            rows(w, scale, x, y, lo, min(r, lo + high), r, c)
     return bands
 
-@njit(cache=caching())
-def _in_order(w, scale, x, y, lo, hi, c): matvec_fours(w, x, y, lo, hi, c)
+@kernel
+def _in_order(w: Buf["r*c", f32], scale: Buf[f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
+    requires(lo <= hi, hi <= r)
+    matvec_fours(w, x, y, lo, hi, r, c)
 
-_STORED = {np.dtype(float32): (load, 4, plain), np.dtype(np.uint16): (load_bf16, 2, bf16), np.dtype(np.int8): (load_i8, 1, plain)}
+_STORED = {np.dtype(f32): (f32, load, one), np.dtype(u16): (u16, load_bf16, one_bf16), np.dtype(i8): (i8, load_i8, one_i8)}
 _FAST = {dtype: _rows(*how) for dtype, how in _STORED.items()}
-_BANDS = {dtype: _bands(rows) for dtype, rows in _FAST.items()}
-_bands_in_order = _bands(_in_order)
+_BANDS = {dtype: _bands(dtype.type, rows) for dtype, rows in _FAST.items()}
+_bands_in_order = _bands(f32, _in_order)
 
 # %%
 #| export
@@ -169,7 +167,7 @@ def matvec(
     y = result('matvec: out', out, (r,), (w, x, scale))
     parts = get_threads() if w.size > SMALL else 1
     if order == 'sequential': _bands_in_order(w.reshape(-1), scale, x, y, r, c, parts)
-    elif parts == 1: _FAST[dtype](w.reshape(-1), scale, x, y, 0, r, c)
+    elif parts == 1: _FAST[dtype](w.reshape(-1), scale, x, y, 0, r, r, c)
     else: _BANDS[dtype](w.reshape(-1), scale, x, y, r, c, parts)
     return y
 
@@ -207,7 +205,7 @@ for name, y in {'float32': matvec(w, x), 'bfloat16': matvec(to_bf16(w), x), 'int
 
 # %%
 y = np.empty(1000, float32)
-matvec_loops(w.ravel(), x, y, 0, 1000, 768)
+matvec_loops(w.ravel(), x, y, 0, 1000, 1000, 768)
 assert np.array_equal(matvec(w, x, order='sequential'), y)
 
 # %%
