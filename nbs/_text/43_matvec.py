@@ -1,5 +1,5 @@
 # %%
-#| default_exp tensor.matvec
+#| default_exp tensor.weights
 
 # %% [markdown]
 # # Matrix times vector

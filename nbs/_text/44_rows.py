@@ -17,10 +17,11 @@ import functools, math
 from typing import Callable
 
 import numpy as np
-from bendml.threads import caching, get_threads
+import bendml.threads
 from numba import njit, prange
 from numpy import float32
 
+from bendml.kernel import Buf, Size, ensures, f32, filled, i64, invariant, kernel, once, requires
 from bendml.tensor.arrays import TensorError, dense, result, typed
 
 
@@ -98,16 +99,17 @@ except TensorError as e: print(e)
 
 # %%
 #| export
-@njit(cache=caching())
-def add_row_loops(x, b, out, n, m):
+@kernel
+def add_row_loops(x: Buf["n*m", f32], b: Buf["m", f32], out: Buf["n*m", f32], n: Size, m: Size):
     "out (n, m) = x plus the row b."
     for i in range(n):
         for j in range(m): out[i*m + j] = x[i*m + j] + b[j]
+    ensures(filled(out), once(out))
 
-@njit(cache=caching())
-def col_sums_loops(x, out, n, m):
+@kernel
+def col_sums_loops(x: Buf["n*m", f32], out: Buf["m", f32], n: Size, m: Size):
     "out (m,) = the sum of the rows of x, from the first to the last."
-    for j in range(m): out[j] = 0
+    for j in range(m): out[j] = f32(0)
     for i in range(n):
         for j in range(m): out[j] += x[i*m + j]
 
@@ -117,13 +119,12 @@ def col_sums_loops(x, out, n, m):
 def add_row(
     x: np.ndarray,                   # (n, m)
     b: np.ndarray,                   # (m,)
-    out: np.ndarray | None = None,   # (n, m); may be x itself
+    out: np.ndarray | None = None,   # (n, m)
 ) -> np.ndarray:
     "b added to each row of x; `TensorError` for a row of another length."
-    given = x
     x, b = dense('add_row: x', x, 2), dense('add_row: b', b, 1)
     if b.shape != x.shape[1:]: raise TensorError('add_row', f'rows of {x.shape[1]}', typed(x.shape[1:]), typed(b.shape))
-    y = result('add_row: out', out, x.shape, (b,) if out is given else (x, b))
+    y = result('add_row: out', out, x.shape, (x, b))
     add_row_loops(x.reshape(-1), b, y.reshape(-1), *x.shape)
     return y
 
@@ -153,34 +154,36 @@ add_row(x, np.array([10, 20, 30], float32)), col_sums(x)
 
 # %%
 #| export
-@njit(cache=caching())
-def relu_loops(x, out):
-    for i in range(len(out)): out[i] = x[i] if x[i] > 0 else float32(0)
+@kernel
+def relu_loops(x: Buf["n", f32], out: Buf["n", f32], n: Size):
+    for i in range(n): out[i] = x[i] if x[i] > 0 else f32(0)
+    ensures(filled(out), once(out))
 
-@njit(cache=caching())
-def relu_back_loops(dy, y, out):
-    for i in range(len(out)): out[i] = dy[i] if y[i] > 0 else float32(0)
+@kernel
+def relu_back_loops(dy: Buf["n", f32], y: Buf["n", f32], out: Buf["n", f32], n: Size):
+    for i in range(n): out[i] = dy[i] if y[i] > 0 else f32(0)
+    ensures(filled(out), once(out))
 
 def relu(
     x: np.ndarray,                   # float32, (n, m)
-    out: np.ndarray | None = None,   # may be x itself
+    out: np.ndarray | None = None,   # (n, m)
 ) -> np.ndarray:
     "max(0, x), number by number; what is not a number becomes 0."
-    given, x = x, dense('relu: x', x, 2)
-    y = result('relu: out', out, x.shape, () if out is given else (x,))
-    relu_loops(x.reshape(-1), y.reshape(-1))
+    x = dense('relu: x', x, 2)
+    y = result('relu: out', out, x.shape, (x,))
+    relu_loops(x.reshape(-1), y.reshape(-1), x.size)
     return y
 
 def relu_back(
     dy: np.ndarray,                  # (n, m), the derivative by the result
     y: np.ndarray,                   # (n, m), the result
-    out: np.ndarray | None = None,   # may be dy itself
+    out: np.ndarray | None = None,   # (n, m)
 ) -> np.ndarray:                     # (n, m), the derivative by the input
     "dy where y is positive, else 0; `TensorError` for different shapes."
-    given, dy, y = dy, dense('relu_back: dy', dy, 2), dense('relu_back: y', y, 2)
+    dy, y = dense('relu_back: dy', dy, 2), dense('relu_back: y', y, 2)
     if dy.shape != y.shape: raise TensorError('relu_back', 'different shapes', typed(y.shape), typed(dy.shape))
-    dx = result('relu_back: out', out, y.shape, (y,) if out is given else (dy, y))
-    relu_back_loops(dy.reshape(-1), y.reshape(-1), dx.reshape(-1))
+    dx = result('relu_back: out', out, y.shape, (dy, y))
+    relu_back_loops(dy.reshape(-1), y.reshape(-1), dx.reshape(-1), y.size)
     return dx
 
 
@@ -194,35 +197,40 @@ def relu_back(
 
 # %%
 #| export
-@njit(cache=caching())
-def cross_entropy_row(z, at, m, label, n, dz):
+@kernel
+def cross_entropy_row(z: Buf[f32], at: Size, m: Size, label: Size, n: Size, dz: Buf[f32]):
     "One of n rows of m scores, from `at` on: its loss; and into dz its derivative."
-    top, total = z[at], float32(0)
+    requires(label < m, at + m <= len(z), at + m <= len(dz))
+    top, total = z[at], f32(0)
     for c in range(1, m): top = max(top, z[at + c])
     for c in range(m):
         dz[at + c] = math.exp(z[at + c] - top)
         total += dz[at + c]
     for c in range(m): dz[at + c] /= total
-    loss = -math.log(max(dz[at + label], float32(1e-12)))
-    dz[at + label] -= float32(1)
-    for c in range(m): dz[at + c] /= float32(n)
+    loss = -math.log(max(dz[at + label], f32(1e-12)))
+    dz[at + label] -= f32(1)
+    for c in range(m): dz[at + c] /= f32(n)
     return loss
 
-@njit(cache=caching())
-def cross_entropy_loops(z, labels, dz, n, m):
-    total = float32(0)
+@kernel
+def cross_entropy_loops(z: Buf["n*m", f32], labels: Buf["n", i64, "0 <= labels < m"], dz: Buf["n*m", f32], n: Size, m: Size):
+    requires(n*m < 2**44)
+    total = f32(0)
     for i in range(n): total += cross_entropy_row(z, i*m, m, labels[i], n, dz)
-    return total*(float32(1)/float32(n))
+    return total*(f32(1)/f32(n))
 
-@njit(cache=caching())
-def hits_loops(z, labels, n, m):
+@kernel
+def hits_loops(z: Buf["n*m", f32], labels: Buf["n", i64], n: Size, m: Size):
     "How often the greatest score of a row is at its label; of equal ones the first counts."
+    requires(1 <= m)
     hits = 0
     for i in range(n):
+        invariant(0 <= hits, hits <= i)
         best = 0
         for c in range(1, m):
+            invariant(0 <= best, best < m)
             if z[i*m + c] > z[i*m + best]: best = c
-        hits += best == labels[i]
+        if best == labels[i]: hits += 1
     return hits
 
 
@@ -244,13 +252,13 @@ def _labels(where: str, labels: np.ndarray, shape: tuple[int, int]) -> np.ndarra
 def cross_entropy(
     z: np.ndarray,                   # (n, m) scores
     labels: np.ndarray,              # (n,) whole numbers from 0 to m - 1
-    out: np.ndarray | None = None,   # (n, m): where to put the derivative; may be z itself
+    out: np.ndarray | None = None,   # (n, m): where to put the derivative
 ) -> tuple[float32, np.ndarray]:     # the mean loss, and its derivative by z
     "Mean cross-entropy of the softmax of each row; `TensorError` for labels that do not fit, or no rows."
-    given, z = z, dense('cross_entropy: z', z, 2)
+    z = dense('cross_entropy: z', z, 2)
     labels = _labels('cross_entropy', labels, z.shape)
     if not z.size: raise TensorError('cross_entropy: z', 'no scores', 'at least one row and column', typed(z.shape))
-    dz = result('cross_entropy: out', out, z.shape, () if out is given else (z,))
+    dz = result('cross_entropy: out', out, z.shape, (z,))
     return float32(cross_entropy_loops(z.reshape(-1), labels, dz.reshape(-1), *z.shape)), dz
 
 def hits(
@@ -259,7 +267,8 @@ def hits(
 ) -> int:
     "In how many rows the greatest score is at the label; of equal ones the first counts."
     z = dense('hits: z', z, 2)
-    return int(hits_loops(z.reshape(-1), _labels('hits', labels, z.shape), *z.shape))
+    labels = _labels('hits', labels, z.shape)
+    return int(hits_loops(z.reshape(-1), labels, *z.shape)) if z.size else 0
 
 
 # %%
@@ -282,9 +291,9 @@ except TensorError as e: print(e)
 
 # %%
 #| export
-@njit(cache=caching())
-def descend_loops(w, dw, lr):
-    for i in range(len(w)): w[i] -= lr*dw[i]
+@kernel
+def descend_loops(w: Buf["n", f32], dw: Buf["n", f32], n: Size, lr: f32):
+    for i in range(n): w[i] -= lr*dw[i]
 
 def descend(
     w: np.ndarray,   # float32, changes in place
@@ -295,7 +304,7 @@ def descend(
     ndim = getattr(w, 'ndim', 1)
     dw = dense('descend: dw', dw, ndim)
     result('descend: w', w, dw.shape, (dw,))
-    descend_loops(w.reshape(-1), dw.reshape(-1), float32(lr))
+    descend_loops(w.reshape(-1), dw.reshape(-1), w.size, float32(lr))
 
 # %% [markdown]
 # ## What this does not show
