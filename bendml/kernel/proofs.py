@@ -14,9 +14,9 @@ from pathlib import Path
 from .conditions import conditions, text
 from .contracts import KernelError, Source
 from .functional import broken_promise, functional
-from .loops import KernelWalk
+from .calls import KernelWalk
 from .search import refusal, smallest
-from .walk import Check
+from .state import Check
 from ..laws.read import function_of, read_source
 from ..laws.solvers import Answer, discharge
 from ..laws.terms import FALSE, TRUE
@@ -39,7 +39,6 @@ def answers(check: Check) -> dict[str, Answer]:
 class Proof:
     "That a kernel was proved: of what, how, and in what time."
     name: str
-    where: str
     conditions: int          # how many
     confirmed: int           # how many of them both solvers proved
     values: int              # how many of them are about what is computed
@@ -59,7 +58,7 @@ def prove_source(source: Source) -> Proof:
         if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         confirmed += all(a.result == 'unsat' for a in said.values())
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
-    return Proof(source.name, source.where(), len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
+    return Proof(source.name, len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
 
 def _possible(source: Source) -> None:
     "A contract that nothing can keep would prove everything."
@@ -72,7 +71,8 @@ def _possible(source: Source) -> None:
     if smallest(check) is None: raise KernelError(source.where(), 'a contract that nothing can keep', 'arguments for which everything in requires holds', 'none were found')
 
 # %% ../../nbs/29_proofs.ipynb #c4f147f6
-VERIFIER = 'laws.terms laws.read laws.reflect kernel.contracts kernel.numbers kernel.walk kernel.loops kernel.conditions kernel.functional'.split()
+VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
+    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
 
 @lru_cache
 def _verifier() -> str:

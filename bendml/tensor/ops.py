@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays import TensorError, typed
 from .gemm import matmul, matmul_nt, matmul_tn
-from .matvec import matvec
+from .weights import matvec
 from .rows import add_row, col_sums, cross_entropy, relu, relu_back
 
 # %% ../../nbs/45_ops.ipynb #12c6b034

@@ -14,14 +14,14 @@
 # %%
 #| hide
 #| export
-import ast, copy, itertools, re
+import ast, copy, re, sys
 from typing import Callable
 
 import numpy as np
 
 from bendml.kernel.conditions import text
 from bendml.kernel.contracts import CONTRACTS, FLOATS, INTS, Buf, KernelError, Size, Source, Touches, dotted, f32, int_range, is_prange, one_of
-from bendml.kernel.walk import Check
+from bendml.kernel.state import Check
 from bendml.laws.solvers import discharge
 from bendml.laws.terms import INT, App, Term, Var, free
 
@@ -56,7 +56,7 @@ class _Bare(ast.NodeTransformer):
     def visit_Assert(self, node): return self.generic_visit(node) if self.keep else ast.copy_location(ast.Pass(), node)
     def visit_arg(self, node): return ast.copy_location(ast.arg(node.arg), node)
 
-_BUILTINS = {'ValueError': ValueError, 'IndexError': IndexError, 'range': range, 'AssertionError': AssertionError, 'int64_': np.int64}
+_BUILTINS = {'ValueError': ValueError, 'IndexError': IndexError, 'range': range, 'AssertionError': AssertionError}
 
 def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = '', keep: bool = False) -> Callable:
     """The kernel as a plain Python function; `swap` may put other things in the place of what global names mean, `first` is done
@@ -66,9 +66,28 @@ def bare(source: Source, swap: Callable = lambda meaning: meaning, first: str = 
     node.body = ast.parse(first).body + node.body
     strip = _Bare(source, keep)
     module = ast.fix_missing_locations(ast.Module([strip.visit(node)], []))
-    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernels', '__builtins__': _BUILTINS}
+    names = {n: swap(m) for n, m in strip.names.items()} | {'__name__': 'bendml.kernel', '__builtins__': _BUILTINS}
+    if first: names['int64_'] = np.int64
     exec(compile(module, source.path, 'exec', dont_inherit=True), names)
     return names[source.name]
+
+
+# %% [markdown]
+# A loop that is not proved to end may not end. So what is run here is counted, line by line, and stopped.
+
+# %%
+#| export
+def within(lines: int, fn: Callable, *args) -> None:
+    "Run a function for at most so many lines; `TimeoutError` if it is not done then."
+    left = [lines]
+    def count(frame, event, arg):
+        left[0] -= event == 'line'
+        if left[0] < 0: raise TimeoutError
+        return count
+    before = sys.gettrace()
+    sys.settrace(count)
+    try: fn(*args)
+    finally: sys.settrace(before)
 
 
 # %% [markdown]
@@ -148,8 +167,9 @@ def run_watched(source: Source, sizes: dict) -> str:
         watch = Watch()
         args = [Watched(watch, p.name, list(filling[p.name])) if p.name in filling else sizes.get(p.name, 0) if p.type in (int, Size) else p.type(1) for p in source.params]
         if sum(len(a) for a in args if isinstance(a, Watched)) > 10_000 or any(abs(a) > 1000 for a in args if type(a) is int): return ''
-        try: bare(source, _watching(watch))(*args)
+        try: within(100_000, bare(source, _watching(watch)), *args)
         except Seen as e: return str(e)
+        except TimeoutError: return ''
         except Exception as e: return f'{type(e).__name__}: {e}'
     return ''
 

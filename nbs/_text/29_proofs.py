@@ -20,9 +20,9 @@ from pathlib import Path
 from bendml.kernel.conditions import conditions, text
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.functional import broken_promise, functional
-from bendml.kernel.loops import KernelWalk
+from bendml.kernel.calls import KernelWalk
 from bendml.kernel.search import refusal, smallest
-from bendml.kernel.walk import Check
+from bendml.kernel.state import Check
 from bendml.laws.read import function_of, read_source
 from bendml.laws.solvers import Answer, discharge
 from bendml.laws.terms import FALSE, TRUE
@@ -48,7 +48,6 @@ def answers(check: Check) -> dict[str, Answer]:
 class Proof:
     "That a kernel was proved: of what, how, and in what time."
     name: str
-    where: str
     conditions: int          # how many
     confirmed: int           # how many of them both solvers proved
     values: int              # how many of them are about what is computed
@@ -68,7 +67,7 @@ def prove_source(source: Source) -> Proof:
         if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         confirmed += all(a.result == 'unsat' for a in said.values())
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
-    return Proof(source.name, source.where(), len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
+    return Proof(source.name, len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
 
 def _possible(source: Source) -> None:
     "A contract that nothing can keep would prove everything."
@@ -92,7 +91,8 @@ def _possible(source: Source) -> None:
 
 # %%
 #| export
-VERIFIER = 'laws.terms laws.read laws.reflect kernel.contracts kernel.numbers kernel.walk kernel.loops kernel.conditions kernel.functional'.split()
+VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
+    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
 
 @lru_cache
 def _verifier() -> str:

@@ -25,10 +25,11 @@ import numpy as np
 
 from bendml.kernel.contracts import (Buf, KernelError, Size, Source, ensures, decreases, f32, f64, filled, i8, i16, i32, i64, invariant, is_prange, once, prange, read_kernel, requires,
                                      u8, u16, word, FLOATS, INTS, Touches)
-from bendml.kernel.loops import KernelWalk
+from bendml.kernel.calls import KernelWalk
 from bendml.kernel.proofs import Proof, digest, prove_source, remember, remembered
 from bendml.kernel.search import _Bare, bare
-from bendml.kernel.walk import PARAM
+from bendml.kernel.state import PARAM
+from bendml.laws.terms import INT
 _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'prange', 'requires', 'u16', 'u8', 'word']
 
 
@@ -38,7 +39,8 @@ _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32',
 # What was proved holds for arguments that keep the contract. So a call looks at them first: integers are whole and not huge,
 # buffers have the length that the annotation says, `requires` holds. Python's integers do not overflow, so this is exact. Types,
 # contiguity and whether a buffer may be written are checked by numba's own dispatcher. What remains is done in compiled code:
-# that no buffer that is written overlaps another one, and that cells of integer buffers are what they promise to be.
+# that buffers begin where the processor likes them to, that none that is written overlaps another one, and that cells of integer
+# buffers are what they promise to be.
 
 # %%
 #| export
@@ -75,7 +77,8 @@ def _caller(k: 'Kernel') -> Callable:
 #| export
 def _entry(source: Source, written: set[str]) -> str:
     "What is checked in compiled code, as statements."
-    buffers, lines = [p for p in source.params if isinstance(p.type, Buf)], []
+    buffers = [p for p in source.params if isinstance(p.type, Buf)]
+    lines = [f'if {p.name}.ctypes.data % {np.dtype(p.type.dtype).itemsize} != 0: raise ValueError("alignment")' for p in buffers]
     for n, p in enumerate(buffers):
         for q in buffers[n + 1:]:
             if p.name not in written and q.name not in written: continue
@@ -92,6 +95,53 @@ class _Named(ast.NodeTransformer):
     "Other names for some names."
     def __init__(self, names: dict[str, str]): self.names = names
     def visit_Name(self, node): return ast.Name(self.names.get(node.id, node.id), node.ctx)
+
+
+# %% [markdown]
+# A call that is refused is explained: which argument, what was expected, what was seen.
+
+# %%
+#| export
+def _buffer_problem(k: 'Kernel', p, a: object) -> KernelError | None:
+    "What is wrong with an argument that should be a buffer."
+    wanted = f'{p.name}: {p.type!r}, a contiguous array with one axis' + ' that may be written'*(p.name in k.written)
+    if not isinstance(a, np.ndarray): return KernelError(f'call of {k.__name__}', f'{p.name} is not such a buffer', wanted, type(a).__name__)
+    right = a.dtype == np.dtype(p.type.dtype) and a.ndim == 1 and a.flags.c_contiguous and a.flags.aligned
+    if right and (a.flags.writeable or p.name not in k.written): return None
+    seen = f'array of {a.dtype} and shape {a.shape}' + ', not contiguous'*(not a.flags.c_contiguous) + ', read-only'*(not a.flags.writeable) + ', not aligned'*(not a.flags.aligned)
+    return KernelError(f'call of {k.__name__}', f'{p.name} is not such a buffer', wanted, seen)
+
+def _cell_problem(k: 'Kernel', p, given: dict) -> KernelError | None:
+    "The first cell that is not as promised."
+    holds, names = compile(ast.Expression(p.element), '', 'eval'), {'__builtins__': {'min': min, 'max': max}} | k.names
+    for i, v in enumerate(given[p.name].tolist()):
+        if not eval(holds, names, given | {p.name: v}):
+            return KernelError(f'call of {k.__name__}', f'a cell of {p.name} is not as promised', ast.unparse(p.element), f'{p.name}[{i}] is {v}')
+    return None
+
+
+# %%
+#| export
+def _explain(k: 'Kernel', given: dict) -> KernelError | None:
+    "Why a call is refused."
+    where, params = f'call of {k.__name__}', k.source.params
+    buffers = [p for p in params if isinstance(p.type, Buf)]
+    for p in buffers:
+        if problem := _buffer_problem(k, p, given[p.name]): return problem
+    for p in params:
+        if p.type in FLOATS and not isinstance(given[p.name], (int, float, np.floating, np.integer)): return KernelError(where, f'{p.name} is not a number', p.type.__name__, repr(given[p.name]))
+    for code, shown, name in k.needs:
+        try: holds = eval(code, {'__builtins__': {'type': type, 'int': int, 'bool': bool, 'len': len, 'min': min, 'max': max}} | k.names, dict(given))
+        except Exception: holds = False
+        if not holds:
+            sizes = ', '.join(f'{n}={a!r}' if not isinstance(a, np.ndarray) else f'len({n})={len(a)}' for n, a in given.items())
+            return KernelError(where, f'{name or "its contract"} is not as required', shown, sizes)
+    for p in buffers:
+        if p.element is not None and (problem := _cell_problem(k, p, given)): return problem
+        for q in buffers:
+            if p is not q and {p.name, q.name} & k.written and np.may_share_memory(given[p.name], given[q.name]):
+                return KernelError(where, f'{p.name} and {q.name} overlap', 'buffers of their own, where one is written', 'memory that both have')
+    return None
 
 
 # %% [markdown]
@@ -121,26 +171,54 @@ def _jit(fn: Callable, types: list, tag: str, parallel: bool, fastmath: set) -> 
         _told.add(fn.__code__.co_filename)
         return numba.njit(signature, **options)(fn)
 
-def _written(source: Source) -> set[str]:
-    "The parameters that a kernel writes into."
-    walk = KernelWalk(source).run()
-    return {a.buffer.name for a in walk.accesses if a.write and a.buffer.given}
 
+# %% [markdown]
+# As a last check, what numba takes for an integer of 64 bits has to be what we took for one. It makes a float of an integer in
+# some corners, and an unsigned one in others; none of them should be reachable.
 
 # %%
 #| export
-class Kernel:
-    "A proved loop function. Call it: arguments are checked, and the compiled function runs."
+def _agree(source: Source, compiled: Callable) -> None:
+    "That numba has given every integer of a kernel the type that the proof is about."
+    from numba import types
+    kinds = KernelWalk(source).run().kinds
+    for overload in compiled.overloads.values():
+        for name, found in getattr(overload.type_annotation, 'typemap', {}).items():
+            is_int = isinstance(found, types.Integer) and found.signed
+            if kinds.get(name.split('.')[0]) == INT and not name.startswith('arg.') and not is_int:
+                raise KernelError(source.where(), f'numba takes {name.split(".")[0]} for something else', 'int64', str(found))
+
+
+# %% [markdown]
+# ## `@kernel`
+
+# %%
+#| export
+KERNELS: list['Proved'] = []   # all that were defined in this process
+
+class Proved:
+    "A loop function, read once, with its proof."
     __kernel__ = True
+    collecting = False   # keep a refusal for a table instead of raising it, and look nothing up
 
     def __init__(self, fn: FunctionType, unchecked: str | None = None, fastmath: set = frozenset()):
         self.checked, self.unchecked, self.fastmath = fn, unchecked, set(fastmath)
         self.__name__, self.__qualname__, self.__module__, self.__doc__, self.__wrapped__ = fn.__name__, fn.__qualname__, fn.__module__, fn.__doc__, fn
+        self.proof: Proof | None = None
+        self.error: KernelError | None = None
+        try: self.read(fn)
+        except KernelError as e:
+            if not Proved.collecting: raise
+            self.error = e
+        KERNELS.append(self)
+
+    def read(self, fn: FunctionType) -> None:
+        "Read the source, and prove it unless told otherwise."
+        if self.unchecked is not None and not self.unchecked.strip(): raise KernelError(f'{fn.__module__}.{fn.__qualname__}', 'unchecked without a reason', 'a reason, as text', repr(self.unchecked))
         self.source = read_kernel(fn)
         if self.fastmath - FASTMATH: raise KernelError(self.source.where(), 'fast, and not safe', ', '.join(sorted(FASTMATH)), ', '.join(sorted(self.fastmath - FASTMATH)))
         self.digest = digest(self.source, ' '.join(sorted(self.fastmath)))
-        self.proof: Proof | None = None
-        if not unchecked: self.prove()
+        if self.unchecked is None: self.prove(again=Proved.collecting)
 
     def prove(self, again: bool = False) -> Proof:
         "Prove it, or look up that it was proved; `KernelError` if it is not."
@@ -152,14 +230,22 @@ class Kernel:
         return self.proof
 
     @cached_property
-    def plain(self) -> Callable:
-        "The same function in plain Python, without its contracts."
-        return bare(self.source, lambda m: m.plain if isinstance(m, Kernel) else m)
-
-    @cached_property
     def written(self) -> set[str]:
         "The parameters that are written into."
-        return _written(self.source)
+        try: return {a.buffer.name for a in KernelWalk(self.source).run().accesses if a.write and a.buffer.given}
+        except KernelError:
+            if self.unchecked is None: raise
+            return {p.name for p in self.source.params}   # nothing is known of it
+
+
+# %%
+#| export
+class Compiled(Proved):
+    "The same function, in plain Python and compiled."
+    @cached_property
+    def plain(self) -> Callable:
+        "The same function in plain Python, without its contracts."
+        return bare(self.source, lambda m: m.plain if isinstance(m, Proved) else m)
 
     def _compile(self, first: str) -> Callable:
         import numba
@@ -168,9 +254,11 @@ class Kernel:
         scalar = {int: types.int64, Size: types.int64, bool: types.boolean, f32: types.float32, f64: types.float64}
         array = lambda p: types.Array(from_dtype(np.dtype(p.type.dtype)), 1, 'C', readonly=p.name not in self.written)
         signature = [array(p) if isinstance(p.type, Buf) else scalar[p.type] for p in self.source.params]
-        fn = bare(self.source, lambda m: m.inner if isinstance(m, Kernel) else numba.prange if m is prange else m, first)
+        fn = bare(self.source, lambda m: m.inner if isinstance(m, Proved) else numba.prange if m is prange else m, first)
         parallel = any(map(is_prange, self.source.meanings.values()))
-        return _jit(fn, signature, self.digest, parallel, self.fastmath)
+        compiled = _jit(fn, signature, self.digest, parallel, self.fastmath)
+        if self.unchecked is None: _agree(self.source, compiled)
+        return compiled
 
     @cached_property
     def inner(self) -> Callable:
@@ -183,8 +271,15 @@ class Kernel:
         first = _entry(self.source, self.written)
         return self._compile(first) if first else self.inner
 
+
+# %%
+#| export
+class Kernel(Compiled):
+    "A proved loop function. Call it: arguments are checked, and the compiled function runs."
     @cached_property
     def call(self) -> Callable:
+        "The check of a call, and the call."
+        if self.error: raise self.error
         self.needs = _conditions(self)
         return _caller(self)
 
@@ -200,32 +295,9 @@ class Kernel:
 
     def explain(self, *args) -> KernelError | None:
         "Why a call is refused."
-        given = {p.name: a for p, a in zip(self.source.params, args)}
-        where = f'call of {self.__name__}'
-        for p in self.source.params:
-            a = given[p.name]
-            if not isinstance(p.type, Buf): continue
-            wanted = f'{p.name}: {p.type!r}, a contiguous array with one axis' + ' that may be written'*(p.name in self.written)
-            seen = f'{type(a).__name__}' if not isinstance(a, np.ndarray) else f'array of {a.dtype} and shape {a.shape}' + ', not contiguous'*(not a.flags.c_contiguous) + ', read-only'*(not a.flags.writeable) + ', not aligned'*(not a.flags.aligned)
-            if not isinstance(a, np.ndarray) or a.dtype != np.dtype(p.type.dtype) or a.ndim != 1 or not a.flags.c_contiguous or not a.flags.aligned or p.name in self.written and not a.flags.writeable:
-                return KernelError(where, f'{p.name} is not such a buffer', wanted, seen)
-        for code, shown, name in self.needs:
-            try: holds = eval(code, {'__builtins__': {'type': type, 'int': int, 'bool': bool, 'len': len, 'min': min, 'max': max}} | self.names, dict(given))
-            except Exception: holds = False
-            if not holds:
-                sizes = ', '.join(f'{n}={a!r}' if not isinstance(a, np.ndarray) else f'len({n})={len(a)}' for n, a in given.items())
-                return KernelError(where, f'{name or "its contract"} is not as required', shown, sizes)
-        for p in self.source.params:
-            if isinstance(p.type, Buf) and p.element is not None:
-                for i, v in enumerate(given[p.name].tolist()):
-                    if not eval(compile(ast.Expression(p.element), '', 'eval'), {'__builtins__': {'min': min, 'max': max}} | self.names, given | {p.name: v}):
-                        return KernelError(where, f'a cell of {p.name} is not as promised', ast.unparse(p.element), f'{p.name}[{i}] is {v}')
-            for q in self.source.params:
-                if p.name < q.name and isinstance(p.type, Buf) and isinstance(q.type, Buf) and {p.name, q.name} & self.written and np.may_share_memory(given[p.name], given[q.name]):
-                    return KernelError(where, f'{p.name} and {q.name} overlap', 'buffers of their own, where one is written', 'memory that both have')
-        return None
+        return _explain(self, {p.name: a for p, a in zip(self.source.params, args)})
 
-    def __repr__(self): return f'<kernel {self.__name__}: ' + (f'{self.proof.conditions} conditions proved' if self.proof else f'unchecked: {self.unchecked}') + '>'
+    def __repr__(self): return f'<kernel {self.__name__}: ' + ('refused' if self.error else f'unchecked: {self.unchecked}' if self.proof is None else f'{self.proof.conditions} conditions proved') + '>'
 
 
 # %%

@@ -17,28 +17,21 @@
 #     invariant(acc == dot(A, B, k, m, i, j, p))   # the sum of the first p products
 #     acc += A[i*k + p]*B[p*m + j]
 # ```
-#
-# A second walk does this. It follows the values, too: a float is a term made of `fadd`, `fmul` and other functions of which
-# nothing is known, a buffer is an array, and a write makes a new array. Bounds and races are not its business: they are proved,
-# which is why a buffer may be taken for an array here, and `prange` for a loop that goes one by one.
 
 # %%
 #| hide
 #| export
 import ast, itertools, time, traceback
-from fractions import Fraction
 from typing import Iterator
 
-import numpy as np
-
-from bendml.kernel.contracts import FLOATS, Buf, KernelError, Size, Source, f64, is_prange
-from bendml.kernel.loops import KernelWalk
-from bendml.kernel.search import bare, fillings
-from bendml.kernel.numbers import FUNCTIONS, OPERATIONS, Number, fmax, fmin, fneg, fnum, freal
-from bendml.kernel.walk import _ORDER, FLOAT, VECTOR, Buffer, Check, between, choose, less
-from bendml.laws.read import function_of
+from bendml.kernel.calls import KernelWalk
+from bendml.kernel.contracts import FLOATS, Buf, KernelError, Size, Source, is_prange
+from bendml.kernel.search import bare, fillings, within
+from bendml.kernel.state import FLOAT, Buffer, Check, between
+from bendml.kernel.values import Values
 from bendml.laws.reflect import called, definitions, unfolds
-from bendml.laws.terms import BOOL, INT, REAL, TRUE, App, Forall, Sort, Symbol, Term, Var, conj, equal, forall, free, implies, literal, negate, script, substitute, subterms
+from bendml.laws.terms import (INT, REAL, App, Forall, Sort, Symbol, Term, Var, equal, forall, free,
+                               implies, literal, substitute, subterms)
 
 
 # %% [markdown]
@@ -58,151 +51,17 @@ class Cells:
     def __init__(self, values: list, before: 'Cells | None' = None):
         self.values = list(values)
         self.before = Cells(values, self) if before is None else before
+    def again(self) -> 'Cells':
+        "The same cells, remembered as they are now."
+        other = Cells(self.values)
+        other.values = self.values
+        return other
     def __len__(self): return len(self.values)
     def __getitem__(self, i): return self.values[i]
     def __setitem__(self, i, v): self.values[i] = v
     @property
     def cells(self): return self
     def get(self, i, default): return self.values[i] if 0 <= i < len(self.values) else default
-
-
-# %% [markdown]
-# ## The walk
-
-# %%
-#| export
-def _apply(f, *args: Term) -> App: return function_of(f)(*args)
-
-class Floats(KernelWalk):
-    "A walk that follows what floats and buffers hold."
-    def __init__(self, source: Source):
-        super().__init__(source)
-        self.content: dict[Buffer, Term] = {}
-        self.before: dict[Buffer, Term] = {}
-        self.outer: list = []
-        self.types: set = set()
-        self.contexts: dict = {}
-
-    def one_type(self, dtype: type, node: ast.AST) -> None:
-        "All floats have one type: numba and Python do not agree on mixed ones."
-        self.types.add(dtype)
-        if len(self.types) > 1: raise self.refuse(node, 'two types of float', 'one type of float in a kernel that says what it computes', ast.unparse(node).splitlines()[0], 'write f32(0.5) for 0.5')
-
-    # floats
-    def float_parameter(self, name): return self.fresh(name, FLOAT)
-    def number(self, value):
-        self.one_type(type(value) if type(value) in FLOATS else f64, self.source.node)
-        return self.constant(value)
-    def constant(self, value):
-        if not np.isfinite(value) or (value == 0 and np.signbit(value)): raise self.refuse(self.source.node, 'not understood', 'a finite number', repr(value))
-        return _apply(fnum, literal(int(value))) if value == int(value) else App(Symbol(function_of(freal)), (literal(Fraction(float(value))),), FLOAT)
-    def negated(self, t): return _apply(fneg, t)
-    def float_op(self, node, a, b):
-        op = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.Div: '/'}.get(type(node.op))
-        if op is None or a.sort != FLOAT or b.sort != FLOAT: raise self.refuse(node, 'not understood where values matter', '+ - * / on floats', hint='f32(n) makes a float of an int')
-        return _apply(OPERATIONS[op], a, b)
-    def floating(self, node, a, b):
-        if VECTOR in (a.sort, b.sort): raise self.refuse(node, 'a vector where values matter', 'numbers one by one')
-        return super().floating(node, a, b)
-    def float_compare(self, op, a, b):
-        if a.sort != FLOAT or b.sort != FLOAT: raise self.refuse(self.source.node, 'an int compared with a float', 'two floats', hint='f32(n) makes a float of an int')
-        name = _ORDER[op]
-        if name in ('>', '>='): a, b, name = b, a, {'>': '<', '>=': '<='}[name]
-        found = _apply(OPERATIONS[{'=': '==', 'distinct': '=='}.get(name, name)], a, b)
-        return negate(found) if name == 'distinct' else found
-    def float_extreme(self, least, values):
-        if any(v.sort != FLOAT for v in values): raise self.refuse(self.source.node, 'an int compared with a float', 'floats')
-        out = values[0]
-        for v in values[1:]: out = _apply(fmin if least else fmax, out, v)
-        return out
-    def to_float(self, node):
-        meaning, inner = self.meaning(node.func), node.args[0] if len(node.args) == 1 else None
-        self.one_type(f64 if meaning is float else meaning, node)
-        if isinstance(inner, ast.Constant) and type(inner.value) is float: return self.constant(meaning(inner.value))
-        return super().to_float(node)
-    def as_float(self, t): return t if t.sort == FLOAT else _apply(fnum, t)
-    def float_call(self, meaning, values):
-        if meaning not in FUNCTIONS or len(values) != 1: raise self.refuse(self.source.node, 'not understood where values matter', ', '.join(f.__name__ for f in FUNCTIONS), meaning.__name__)
-        return _apply(FUNCTIONS[meaning], *values)
-    def word(self, node, gives, touches): raise self.refuse(node, 'a word where values matter', 'numbers one by one')
-
-    # memory
-    def given(self, p, scalars):
-        buffer = super().given(p, scalars)
-        if buffer.dtype in FLOATS: self.one_type(buffer.dtype, p.length or self.source.node)
-        self.content[buffer] = self.before[buffer] = self.array(buffer)
-        return buffer
-    def array(self, buffer: Buffer) -> Var: return self.fresh(buffer.name, Sort('Array', (INT, FLOAT if buffer.dtype in FLOATS else INT)))
-    def made(self, s):
-        buffer = super().made(s)
-        if buffer is not None:
-            if buffer.dtype in FLOATS: self.one_type(buffer.dtype, s)
-            self.content[buffer] = self.array(buffer)
-            if self.meaning(s.value.func) is np.zeros:
-                i, zero = Var('i!', INT), _apply(fnum, literal(0)) if buffer.dtype in FLOATS else literal(0)
-                cell = App('select', (self.content[buffer], i), zero.sort)
-                self.facts.append(forall((i,), equal(cell, zero), ((cell,),)))
-        return buffer
-    def access(self, node, buffer, index, write, cells=1): pass
-    def load(self, buffer, index):
-        value = App('select', (self.content[buffer], index), FLOAT if buffer.dtype in FLOATS else INT)
-        if value.sort == INT and not any(v.name.endswith('!') for v in free(value)): self.facts += self.cell_facts(buffer, value)
-        return value
-    def store(self, buffer, index, value):
-        if buffer.dtype in FLOATS: value = self.as_float(value)
-        self.content[buffer] = App('store', (self.content[buffer], index, value), self.content[buffer].sort)
-
-
-# %% [markdown]
-# At the top of a loop, what a buffer holds that the body writes into is unknown, but for what the invariants say. A claim whose
-# range ends at the loop's number, `all(... for x in range(i))`, is about the rounds that are done; the loops inside carry it by
-# themselves.
-
-# %%
-#| export
-class Values(Floats):
-    def written(self, body: list) -> set[str]:
-        "The buffers that some statements write into, by name."
-        out = set()
-        for n in (n for s in body for n in ast.walk(s)):
-            if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name): out.add(n.value.id)
-            if isinstance(n, ast.Call) and hasattr(k := self.meaning(n.func), '__kernel__'):
-                out |= {a.id for p, a in zip(k.source.params, n.args) if p.name in k.written and isinstance(a, ast.Name)}
-        return out
-    def memory(self): return dict(self.content)
-    def forget(self, body):
-        for name in sorted(self.written(body)):
-            if isinstance(b := self.env.get(name), Buffer) and b in self.content: self.content[b] = self.array(b)
-    def same(self, was): return [equal(self.content[b], a) for b, a in was.items() if self.content[b] != a]
-    def anything(self, name, was): return self.fresh(name, was.sort) if was.sort in (INT, BOOL, FLOAT) else was
-
-    def around(self, body):
-        return [c for c in self.outer if self.written(body)]
-    def inside(self, says):
-        number = self.loops[-1].name
-        self.outer = self.outer + [a for a in says if a not in self.outer and isinstance(a, ast.Call) and a.args and isinstance(a.args[0], ast.GeneratorExp)
-                                   and any(isinstance(n, ast.Name) and n.id == number for g in a.args[0].generators for n in ast.walk(g.iter))]
-    def go(self, *args):
-        before = self.outer
-        super().go(*args)
-        self.outer = before
-
-    def saved(self): return dict(self.env), dict(self.content)
-    def restore(self, saved): self.env, self.content = map(dict, saved)
-
-    def kernel(self, node, kernel):
-        "A call of another kernel: the claims of the loops around are still about the caller's names."
-        known = {a: (self.source, self.env) for a in self.outer if a not in self.contexts}
-        self.contexts |= known
-        result = super().kernel(node, kernel)
-        for a in known: del self.contexts[a]
-        return result
-    def claim(self, a):
-        here = self.source, self.env
-        self.source, self.env = self.contexts.get(a, here)
-        found = super().claim(a)
-        self.source, self.env = here
-        return found
 
 
 # %% [markdown]
@@ -214,14 +73,15 @@ class Values(Floats):
 
 # %%
 #| export
-class Claims(Values):
-    "Contracts about values."
+class Reading(Values):
+    "Contracts about values, as terms."
     def follows(self, a): return True
 
     def Subscript(self, node, raw=False):
         if not (isinstance(node.value, ast.Call) and self.ghost): return super().Subscript(node, raw or self.ghost)
         buffer = self.past(node.value)
         return App('select', (self.before[buffer], self.int(node.slice)), self.before[buffer].sort.args[1])
+
     def past(self, call: ast.Call) -> Buffer:
         if self.meaning(call.func) is not old or len(call.args) != 1: raise self.refuse(call, 'not understood', 'old(x)')
         buffer = self.buffer(call.args[0])
@@ -232,6 +92,7 @@ class Claims(Values):
         "A condition; `all(...)` is one too."
         t = self.value(node)
         return t if isinstance(t, Forall) else super().test(node)
+
     def every(self, node):
         if len(node.args) != 1 or not isinstance(node.args[0], ast.GeneratorExp): raise self.refuse(node, 'not understood', 'all(... for x in range(n))')
         before, n, vars, conds = self.env, len(self.facts), [], []
@@ -248,6 +109,11 @@ class Claims(Values):
         del self.facts[n:]
         return forall(tuple(vars), implies(tuple(conds), body), _triggers(body, vars))
 
+
+# %%
+#| export
+class Claims(Reading):
+    "Calls of specifications, promises, and what has to be proved."
     def spec(self, node, function):
         args = []
         for a, p in zip(node.args, function.params):
@@ -267,6 +133,9 @@ class Claims(Values):
         if kind not in ('invariant', 'assert', 'ensures') or KernelWalk.follows(self, node): return   # the other walk has seen to it
         for premises, part in _parts(goal, self): super().check(kind, node, part, expected, shown, accesses, (*given, *premises))
 
+
+# %%
+#| export
 def _plain(s: Sort) -> Sort:
     "The sort of a specification about exact numbers, as it is for floats."
     return FLOAT if s == REAL else Sort('Array', (INT, _plain(s.args[1]))) if s.head == 'Array' else s
@@ -327,13 +196,20 @@ def _sizes(source: Source, most: int) -> Iterator[dict]:
 
 def _run(source: Source, args: list) -> str:
     "Run a kernel with its contracts; the one that does not hold, or nothing."
-    swap = lambda m: range if is_prange(m) else bare(m.source, swap, keep=True) if hasattr(m, '__kernel__') else m
-    try: bare(source, swap, keep=True)(*args)
+    def called(k):
+        inner = bare(k.source, swap, keep=True)
+        return lambda *args: inner(*(a.again() if isinstance(a, Cells) else a for a in args))
+    swap = lambda m: range if is_prange(m) else called(m) if hasattr(m, '__kernel__') else m
+    run = bare(source, swap, keep=True)
+    try: within(100_000, run, *args)
     except AssertionError as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == source.path]
         return f'{e or "assert: the condition does not hold"} (line {lines[-1]})' if lines else str(e)
     return ''
 
+
+# %%
+#| export
 def refute(source: Source, seconds: float = 3.0) -> tuple[str, dict] | None:
     "A run on small sizes in which a contract does not hold: (which, the arguments)."
     buffers, end = [p for p in source.params if isinstance(p.type, Buf)], time.monotonic() + seconds
@@ -356,3 +232,9 @@ def broken_promise(source: Source, check: Check) -> KernelError:
     if found is None: return KernelError(check.where, 'a claim about values that is not proved', check.expected, 'no proof; and no run on small sizes in which it fails', more, 'is the invariant strong enough, and does it speak of all that the body changes?')
     values = ', '.join(f'{n}={[float(x) for x in v] if isinstance(v, list) else v}' for n, v in found[1].items())
     return KernelError(check.where, 'a claim about values that does not hold', check.expected, found[0], f'{more}\n- values   : {values}')
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That the specification is what you want. It is short, and can be read.
+# - Vectors. A kernel that uses words is proved safe, and its values are tested.

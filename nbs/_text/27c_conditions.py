@@ -19,10 +19,11 @@
 import ast
 from typing import Iterator
 
+from bendml.kernel.calls import KernelWalk
 from bendml.kernel.contracts import KernelError, Source
-from bendml.kernel.loops import KernelWalk
-from bendml.kernel.walk import Access, Buffer, Check, Loop, choose, integer, less
-from bendml.laws.terms import BOOL, FALSE, INT, TRUE, App, Term, Var, conj, equal, free, implies, literal, negate, script, substitute
+from bendml.kernel.state import Access, Buffer, Check, Loop, integer, less
+from bendml.laws.terms import (BOOL, FALSE, INT, TRUE, App, Term, Var, conj, equal, free, implies,
+                               literal, negate, script, substitute)
 
 
 # %% [markdown]
