@@ -116,7 +116,6 @@ class KernelWalk(Bodies):
             if not fits: raise self.refuse(node, f'{p.name} of {source.name}', str(getattr(p.type, '__name__', p.type)), f'a buffer of {v.dtype.__name__}' if isinstance(v, Buffer) else kind_of(v))
         needs = [(f'0 <= {p.name}', less(literal(0), v, '<=')) for p, v in zip(source.params, values) if p.type is Size]
         covered = kernel.proof is not None and all(v.dtype in FLOATS for v in values if isinstance(v, Buffer))
-        if covered and not self.settled: needs += [(f'-2**48 <= {p.name} <= 2**48', self.small(v)) for p, v in zip(source.params, values) if p.type in (int, Size)]
         inside = self.where(node)
         self.source, self.env, self.kinds, self.calls = source, {p.name: v for p, v in zip(source.params, values)}, {}, (inside,)
         needs += [(f'len({p.name}) == {ast.unparse(p.length)}', equal(v.length, self.exactly(lambda: self.int(p.length))))
@@ -124,7 +123,10 @@ class KernelWalk(Bodies):
         body, _ = self.body(lambda a, c: needs.append((ast.unparse(a), c)))
         inner, settled = (self.source, self.calls), self.settled
         self.source, self.calls = caller[0], caller[3]
-        for text, c in needs: self.check('requires', node, c, f'what {source.name} requires: {text}', given=tuple(self.limits)*('2**48' in text))
+        for text, c in needs: self.check('requires', node, c, f'what {source.name} requires: {text}')
+        if covered and not self.settled:
+            for p, v in zip(source.params, values):
+                if p.type in (int, Size): self.check('requires', node, self.small(v), f'what every kernel requires: -2**48 <= {p.name} <= 2**48', given=tuple(self.limits))
         self.facts += [c for _, c in needs]
         self.source, self.calls = inner
         self.settled = settled or covered
