@@ -146,9 +146,8 @@ def of_list(
     c: int,
 ) -> np.ndarray | None:       # (r, c)
     "A matrix from r*c numbers; None for any other count."
-    r, c = size('of_list: r', r), size('of_list: c', c)
-    if len(values) != r*c: return None
-    return vec(values).reshape(r, c)
+    r, c, x = size('of_list: r', r), size('of_list: c', c), vec(values)
+    return x.reshape(r, c) if len(x) == r*c else None
 
 def size(where: str, n: int) -> int:
     "A number of rows or columns: a whole number, zero or more."
@@ -173,6 +172,8 @@ def mat(
     rows: Sequence[Sequence[float]],
 ) -> np.ndarray:  # (r, c)
     "A matrix from its rows; `TensorError` if they differ in length."
+    try: rows = list(rows)
+    except TypeError: raise TensorError('mat', 'not a list of rows', 'rows of numbers', type(rows).__name__) from None
     made = [vec(row) for row in rows]
     for i, row in enumerate(made):
         if len(row) != len(made[0]): raise TensorError('mat', f'row {i} has another length than row 0', f'{len(made[0])} numbers', f'{len(row)} numbers')
