@@ -180,7 +180,7 @@ SPECIAL = st.sampled_from([0., -0., 1., -2., np.nan, np.inf, -np.inf, 3e38, 1e-4
 @st.composite
 def anything(draw, ndim=None):
     "An array: often a good one, else of a strange type, strided, read-only, not aligned, empty; or no array."
-    if draw(st.integers(0, 30)) == 0: return draw(st.sampled_from([None, 3, 'x', [1., 2.], np.ma.zeros(3, f32), np.matrix([[1.]], f32)]))
+    if draw(st.integers(0, 30)) == 0: return draw(st.sampled_from([None, 3, 'x', [1., 2.], np.ma.zeros(3, f32)]))
     shape = draw(st.lists(st.integers(0, 6), min_size=ndim or 0, max_size=ndim or 3))
     dtype = np.dtype(draw(DTYPES))
     values = draw(st.lists(SPECIAL, min_size=1, max_size=4))
@@ -260,7 +260,7 @@ def calls(draw):
         x = np.resize(np.array(draw(st.lists(SPECIAL, min_size=1, max_size=5)), f32), (n, k))
         y = np.resize(np.array(draw(st.lists(SPECIAL, min_size=1, max_size=5)), f32), (k, n))
         other = {'matmul_nt': x, 'matmul_nt in order': x, 'matmul_tn': x, 'matmul_tn in order': x, 'add_row': y[:, :1].ravel() if n else np.zeros(k, f32),
-                 'relu_back': x*2, 'zip_cells': x[::-1], 'descend': x[:, ::-1], 'hits': np.zeros(n, np.int32), 'cross_entropy': np.zeros(n, np.uint8)}
+                 'relu_back': x + x, 'zip_cells': x[::-1], 'descend': x[:, ::-1], 'hits': np.zeros(n, np.int32), 'cross_entropy': np.zeros(n, np.uint8)}
         second = other.get(name, (y[:, :1].ravel() if n else np.zeros(k, f32)) if 'matvec' in name else y)
         out = np.zeros(k, f32) if name == 'col_sums add' else np.zeros((n, n), f32) if 'matmul' in name else np.ones(n, f32)
         return name, [x, out if name == 'col_sums add' else second, out][:count]

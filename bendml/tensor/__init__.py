@@ -8,10 +8,9 @@ __all__ = ['OPS', 'Op', 'TensorError', 'add_row', 'col_sums', 'cross_entropy', '
            'zeros', 'zip_cells']
 
 # %% ../../nbs/46_tensor.ipynb #61c36fa2
-from ..simd import to_bf16
 from .arrays import TensorError, fill, mat, of_list, vec, zeros
 from .gemm import matmul, matmul_nt, matmul_tn
-from .weights import matvec, to_i8
+from .weights import matvec, to_bf16, to_i8
 from .ops import OPS, Op
 from .rows import add_row, col_sums, cross_entropy, descend, hits, map_cells, relu, relu_back, zip_cells
 _all_ = ['OPS', 'Op', 'TensorError', 'add_row', 'col_sums', 'cross_entropy', 'descend', 'fill', 'hits', 'map_cells', 'mat', 'matmul', 'matmul_nt', 'matmul_tn',

@@ -19,7 +19,7 @@ from numba import prange
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, i8, kernel, requires, u16
-from bendml.simd import fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, splat, to_bf16
+from bendml.simd import fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, splat, to_bf16 as bits_of_bf16
 from bendml.tensor.arrays import TensorError, dense, result, typed
 
 
@@ -180,6 +180,12 @@ def matvec(
 
 # %%
 #| export
+def to_bf16(
+    w: np.ndarray,   # float32, any shape
+) -> np.ndarray:     # uint16, of the same shape
+    "The bits of the nearest bfloat16 numbers; `TensorError` for another type of numbers."
+    return bits_of_bf16(dense('to_bf16: w', w, getattr(w, 'ndim', 2)))
+
 def to_i8(
     w: np.ndarray,                        # (r, c) float32
 ) -> tuple[np.ndarray, np.ndarray]:       # int8 (r, c), and the scale of each row (r,)

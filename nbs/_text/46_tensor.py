@@ -8,10 +8,9 @@
 # %%
 #| hide
 #| export
-from bendml.simd import to_bf16
 from bendml.tensor.arrays import TensorError, fill, mat, of_list, vec, zeros
 from bendml.tensor.gemm import matmul, matmul_nt, matmul_tn
-from bendml.tensor.weights import matvec, to_i8
+from bendml.tensor.weights import matvec, to_bf16, to_i8
 from bendml.tensor.ops import OPS, Op
 from bendml.tensor.rows import add_row, col_sums, cross_entropy, descend, hits, map_cells, relu, relu_back, zip_cells
 _all_ = ['OPS', 'Op', 'TensorError', 'add_row', 'col_sums', 'cross_entropy', 'descend', 'fill', 'hits', 'map_cells', 'mat', 'matmul', 'matmul_nt', 'matmul_tn',
