@@ -15,6 +15,7 @@ COMMANDS = {  # name: (module, what it does)
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
+    'kernels': ('bendml.kernel.command', 'Prove kernels safe for every size: a file of yours, or our own.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
 }
 

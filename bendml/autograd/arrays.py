@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['OPS', 'GradError', 'Op', 'unbroadcast', 'elementwise', 'linear', 'bilinear', 'Traced', 'call', 'apply', 'history',
            'pull', 'push', 'fits', 'tree_map', 'trace', 'vjp', 'value_and_grad', 'grad', 'jvp', 'check_grad',
-           'with_gradient']
+           'with_gradient', 'from_table']
 
 # %% ../../nbs/51_gradients.ipynb #77c31c17
 import inspect
@@ -388,3 +388,10 @@ def with_gradient(f: Callable, back: Callable) -> Callable:
     return call
 
 def _each(ds, n: int) -> tuple: return ds if isinstance(ds, tuple) else (ds,)*n if n == 1 else tuple(ds)
+
+# %% ../../nbs/51_gradients.ipynb #0694b3cc
+def from_table(op) -> Callable:
+    "An operation of `bendml.tensor.ops.OPS`, differentiated by its own gradient."
+    f = with_gradient(op.kernel, lambda g, y, *x: tuple(op.gradient(g, x, y)))
+    f.__name__ = op.name
+    return f
