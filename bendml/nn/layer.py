@@ -7,7 +7,7 @@ __all__ = ['Type', 'LayerError', 'show', 'meet', 'type_of', 'shape_of', 'leaves'
            'Both', 'Add', 'Mul', 'Residual']
 
 # %% ../../nbs/63_layer.ipynb #ff6d4a55
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
 import numpy as np

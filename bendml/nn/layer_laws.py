@@ -15,7 +15,7 @@ __all__ = ['Unit', 'Leaf', 'Pair', 'End', 'Triple', 'L', 'X', 'G', 'W', 'R', 'fo
 # %% ../../nbs/67_layer_laws.ipynb #a71105a3
 from typing import Self
 
-from ..laws import A, Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store
+from ..laws import Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store
 from ..lists import append, append_assoc, append_nil, length, length_append
 from ..nat import Nat, S, Z, add
 

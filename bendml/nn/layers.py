@@ -8,7 +8,7 @@ __all__ = ['ReLU', 'Sigmoid', 'Tanh', 'SiLU', 'GELU', 'GELUErf', 'Linear', 'Line
            'swiglu', 'cross_entropy', 'mean_squared_error']
 
 # %% ../../nbs/63b_layers.ipynb #ecdadcc3
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Callable
 
 import numpy as np

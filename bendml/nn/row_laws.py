@@ -16,9 +16,9 @@ from fractions import Fraction
 from typing import Self
 
 from ..autograd.scalar import R, distribute, dot, plus, plus_assoc, plus_comm, plus_zero, times, times_assoc, times_comm, times_zero, zero
-from ..laws import A, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure
+from ..laws import Cons, List, Nil, abstract, axiom, datatype, law, prove, pure
 from ..lists import append, length, length_append
-from ..nat import Nat, S, Z, add, add_succ, half, le, mul
+from ..nat import Nat, S, Z, le, mul
 
 # %% ../../nbs/67b_row_laws.ipynb #02e3bea5
 @pure

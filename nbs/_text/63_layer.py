@@ -25,7 +25,7 @@
 # %%
 #| hide
 #| export
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
 import numpy as np

@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Callable
 
 import numpy as np

@@ -15,7 +15,7 @@
 #| export
 from typing import Self
 
-from bendml.laws import A, Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store
+from bendml.laws import Array, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure, select, store
 from bendml.lists import append, append_assoc, append_nil, length, length_append
 from bendml.nat import Nat, S, Z, add
 

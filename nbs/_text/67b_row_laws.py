@@ -16,9 +16,9 @@ from fractions import Fraction
 from typing import Self
 
 from bendml.autograd.scalar import R, distribute, dot, plus, plus_assoc, plus_comm, plus_zero, times, times_assoc, times_comm, times_zero, zero
-from bendml.laws import A, Cons, List, Nil, abstract, axiom, datatype, law, prove, pure
+from bendml.laws import Cons, List, Nil, abstract, axiom, datatype, law, prove, pure
 from bendml.lists import append, length, length_append
-from bendml.nat import Nat, S, Z, add, add_succ, half, le, mul
+from bendml.nat import Nat, S, Z, le, mul
 
 
 # %%
