@@ -16,6 +16,7 @@ _HOME = {  # name: the module that it lives in
     'Arr': 'shape', 'Dim': 'shape', 'Mat': 'shape', 'ShapeError': 'shape', 'Vec': 'shape', 'typed': 'shape',
     'open_weights': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint', 'read_gguf': 'checkpoint',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
+    'check_grad': 'autograd', 'grad': 'autograd', 'value_and_grad': 'autograd',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

@@ -4,7 +4,6 @@ import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
-from bendml import simd
 from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, prefetch, splat, store, tile, tile_fma, tile_load,
                          tile_mul_add, tile_store, to_bf16)
 
@@ -119,10 +118,13 @@ def test_to_bf16_rounds_to_the_nearest_even(x):
     assert np.array_equal(to_bf16(y) << np.uint32(16), y.view(np.uint32))
 
 
-def test_every_word_that_touches_memory_says_so():
-    words = {load, store, load_bf16, load_i8, load_low4, load_high4, tile_fma, tile_mul_add, tile_load, tile_store}
-    assert set(simd.ACCESS) == words
-    assert all(access.cells in (1, 8, 16) for accesses in simd.ACCESS.values() for access in accesses)
+def test_every_word_says_what_it_gives_and_touches():
+    gives = {'f32': {hsum}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
+             'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma}}
+    assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
+    touch = {w for words in gives.values() for w in words if w.__word__[1]}
+    assert touch == {load, store, load_bf16, load_i8, load_low4, load_high4, tile_fma, tile_mul_add, tile_load, tile_store}
+    assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store}
 
 
 @pytest.mark.slow

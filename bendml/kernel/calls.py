@@ -15,7 +15,7 @@ from .contracts import (FLOATS, Buf, Size, ensures, f32, f64, filled, int_range,
 from .expressions import ANY
 from .loops import Walk
 from .state import FLOAT, MEMORY, PARAM, Buffer, kind_of, less
-from ..laws.terms import BOOL, INT, Term, equal, literal
+from ..laws.terms import BOOL, INT, TRUE, Term, conj, equal, literal
 
 # %% ../../nbs/27b_calls.ipynb #cdb13d8d
 _SORTS = {int: INT, Size: INT, bool: BOOL, f32: FLOAT, f64: FLOAT}
@@ -91,6 +91,11 @@ class Bodies(Parameters):
         if isinstance(value := self.value(last.value), Buffer) or value.sort not in (INT, FLOAT, BOOL): raise self.refuse(last, 'not a number', 'a number to return')
         return value
 
+    def small(self, t: Term) -> Term:
+        "That an argument is in the range that a parameter's proof counts on."
+        lo, hi = self.span(t)
+        return TRUE if -PARAM <= lo and hi <= PARAM else conj(less(literal(-PARAM), t, '<='), less(t, literal(PARAM), '<='))
+
     def promise(self, a: ast.expr) -> None:
         "What `ensures` says has to hold at the end."
         meaning = self.meaning(a.func) if isinstance(a, ast.Call) else None
@@ -110,16 +115,22 @@ class KernelWalk(Bodies):
             fits = isinstance(v, Buffer) and v.dtype is p.type.dtype if isinstance(p.type, Buf) else getattr(v, 'sort', None) == _SORTS[p.type]
             if not fits: raise self.refuse(node, f'{p.name} of {source.name}', str(getattr(p.type, '__name__', p.type)), f'a buffer of {v.dtype.__name__}' if isinstance(v, Buffer) else kind_of(v))
         needs = [(f'0 <= {p.name}', less(literal(0), v, '<=')) for p, v in zip(source.params, values) if p.type is Size]
+        covered = kernel.proof is not None and all(v.dtype in FLOATS for v in values if isinstance(v, Buffer))
         inside = self.where(node)
         self.source, self.env, self.kinds, self.calls = source, {p.name: v for p, v in zip(source.params, values)}, {}, (inside,)
         needs += [(f'len({p.name}) == {ast.unparse(p.length)}', equal(v.length, self.exactly(lambda: self.int(p.length))))
                   for p, v in zip(source.params, values) if isinstance(p.type, Buf) and p.length is not None]
         body, _ = self.body(lambda a, c: needs.append((ast.unparse(a), c)))
-        inner = self.source, self.calls
+        inner, settled = (self.source, self.calls), self.settled
         self.source, self.calls = caller[0], caller[3]
         for text, c in needs: self.check('requires', node, c, f'what {source.name} requires: {text}')
+        if covered and not self.settled:
+            for p, v in zip(source.params, values):
+                if p.type in (int, Size): self.check('requires', node, self.small(v), f'what every kernel requires: -2**48 <= {p.name} <= 2**48', given=tuple(self.limits))
         self.facts += [c for _, c in needs]
         self.source, self.calls = inner
+        self.settled = settled or covered
         result = self.finish(body)
+        self.settled = settled
         self.source, self.env, self.kinds, self.calls, self.last = caller
         return result

@@ -76,8 +76,8 @@ has_avx2()
 # %% [markdown]
 # ## Words
 #
-# A word is declared once: what it takes, its LLVM code, and above them its meaning in Python. `cells` says how many cells
-# of memory it touches from an index on, which is what a checker of bounds has to know.
+# A word is declared once: what it takes, what it gives, its LLVM code, and below them its meaning in Python. Its attribute
+# `__word__` says what it gives and which memory it touches, which is what a checker of bounds has to know.
 
 # %%
 #| export
@@ -90,8 +90,6 @@ class Access(NamedTuple):
     rows: int = 1
     stride: int | None = None  # the number of an argument
 
-ACCESS: dict[Callable, tuple[Access, ...]] = {}  # of every word that touches memory
-
 def _word(takes: tuple, gives: types.Type, code: Callable, *access: Access) -> Callable:
     "Make a Python function known to numba: the types of its arguments, of its result, and its code."
     fits = lambda want, got: want(got) if callable(want) and not isinstance(want, types.Type) else want == got
@@ -103,9 +101,11 @@ def _word(takes: tuple, gives: types.Type, code: Callable, *access: Access) -> C
         type_callable(meaning)(typer)
         known = [t if isinstance(t, types.Type) else types.Any for t in takes]
         lower_builtin(meaning, *known)(lambda context, builder, sig, args: code(_Emit(context, builder, sig), *args))
-        if access: ACCESS[meaning] = access
+        if meaning.__module__ == __name__: meaning.__word__ = (_GIVES.get(gives), access)
         return meaning
     return register
+
+_GIVES = {types.float32: 'f32', f32x8: 'vector'}
 
 def _flat(dtype: types.Type) -> Callable:
     return lambda t: isinstance(t, types.Array) and t.ndim == 1 and t.layout == 'C' and t.aligned and t.dtype == dtype
@@ -253,6 +253,38 @@ def load_high4(a: np.ndarray, i: int) -> np.ndarray:
     return (_cells(a, i) >> 4).astype(float32)
 
 
+<<<<<<< HEAD
+=======
+
+
+# %% [markdown]
+# And one at a time, for what is left over at the end of a row:
+
+# %%
+#| export
+def _narrow(e: _Emit, a, i):
+    bits = e.builder.load(e.address(a, i))
+    return e.builder.bitcast(e.builder.shl(e.builder.zext(bits, _I32), ir.Constant(_I32, 16)), _F32)
+
+@_word((_flat(types.float32), _index), types.float32, lambda e, a, i: e.builder.load(e.address(a, i)), Access(0, 1, 1))
+def one(a: np.ndarray, i: int) -> float32:
+    "a[i]"
+    return _cells(a, i, 1)[0]
+
+@_word((_flat(types.uint16), _index), types.float32, _narrow, Access(0, 1, 1))
+def one_bf16(a: np.ndarray, i: int) -> float32:
+    "One bfloat16 number."
+    return (_cells(a, i, 1).astype(np.uint32) << 16).view(float32)[0]
+
+@_word((_flat(types.int8), _index), types.float32, lambda e, a, i: e.builder.sitofp(e.builder.load(e.address(a, i)), _F32), Access(0, 1, 1))
+def one_i8(a: np.ndarray, i: int) -> float32:
+    "One whole number from -128 to 127."
+    return float32(_cells(a, i, 1)[0])
+
+
+>>>>>>> layers
+
+
 # %%
 #| export
 def to_bf16(
@@ -299,6 +331,7 @@ def prefetch(a: np.ndarray, i: int) -> None:
 #| export
 ROWS, COLS = 6, 16
 _tile = types.UniTuple(f32x8, ROWS*COLS//_WIDTH)
+_GIVES[_tile] = 'tile'
 
 @_word((), _tile, lambda e: e.context.make_tuple(e.builder, _tile, [ir.Constant(_V, [0.0]*_WIDTH)]*_tile.count))
 def tile() -> np.ndarray:

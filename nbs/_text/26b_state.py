@@ -117,6 +117,8 @@ def kind_of(t: object) -> str:
 
 # %%
 #| export
+SETTLED = ('bounds', 'overflow', 'divisor', 'length', 'requires', 'assert')  # what a called kernel has proved of itself
+
 class State:
     "What a walk knows: symbols, facts, the values of names, and what it has noted."
     def __init__(self, source: Source):
@@ -134,6 +136,7 @@ class State:
         self.checks: list[Check] = []
         self.promises: list[tuple[str, Buffer, ast.AST]] = []
         self.calls: tuple[str, ...] = ()
+        self.settled = False          # inside a called kernel whose own proof covers what happens there
         self.result: object = None
         self.ghost = self.functional = False
         self.last = None
@@ -155,7 +158,7 @@ class State:
     def check(self, kind: str, node: ast.AST, goal: Term, expected: str, shown: Term | None = None, accesses: tuple = (), given: tuple = ()) -> None:
         "Note that something has to be proved here."
         limits = tuple(self.limits) if kind == 'overflow' else ()
-        if goal != TRUE: self.checks.append(Check(kind, self.where(node), node, (*self.facts, *limits, *given), goal, expected, shown, accesses))
+        if goal != TRUE and not (self.settled and kind in SETTLED): self.checks.append(Check(kind, self.where(node), node, (*self.facts, *limits, *given), goal, expected, shown, accesses))
 
 
 # %% [markdown]

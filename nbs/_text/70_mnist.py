@@ -25,7 +25,7 @@ import numpy as np
 from numpy import float32
 
 from bendml.data import Mnist, load_mnist
-from bendml.threads import set_threads
+from bendml.threads import caching, set_threads
 from numba import njit, prange
 
 # %% [markdown]
@@ -132,7 +132,7 @@ assert abs(np.mean(losses) - 1.6616004) < 1e-5
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _matmul(a, b):
     "(n, k) times (k, m), each cell summed from left to right."
     c = np.zeros((a.shape[0], b.shape[1]), float32)
@@ -144,7 +144,7 @@ def _matmul(a, b):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _hidden(h, b1):
     "One row of the hidden layer, in place: add the bias, keep what is positive."
     for j in range(HIDDEN):
@@ -154,7 +154,7 @@ def _hidden(h, b1):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _cross_entropy(z, b2, label, n, dz):
     "One row: the loss -log(softmax(z + b2)[label]), and `dz`, its derivative in a batch of n rows."
     for c in range(CLASSES): z[c] += b2[c]
@@ -172,13 +172,13 @@ def _cross_entropy(z, b2, label, n, dz):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _descend(w, dw, lr):
     "w -= lr*dw, in place."
     for i in range(w.shape[0]):
         for j in range(w.shape[1]): w[i, j] -= lr*dw[i, j]
 
-@njit(cache=True)
+@njit(cache=caching())
 def _descend_bias(b, d, lr):
     "b -= lr*(the sum of d's rows), in place."
     for j in range(b.shape[0]):
@@ -189,7 +189,7 @@ def _descend_bias(b, d, lr):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _sequential_step(x, y, w1, b1, w2, b2, lr):
     "One step of gradient descent on a batch, x (n, 784), y (n,); the parameters change in place. Returns the mean loss."
     n = x.shape[0]
@@ -227,7 +227,7 @@ class Sparse(NamedTuple):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _nonzeros(x, start, index, value):
     k = 0
     for i in range(x.shape[0]):
@@ -260,7 +260,7 @@ s
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _accumulate(sums, start, end, index, value, rows):
     "sums[j] += value[k]*rows[index[k], j] for k from start to end, in this order."
     four = start + (end - start)//4*4
@@ -275,7 +275,7 @@ def _accumulate(sums, start, end, index, value, rows):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _picture(h, z, dz, dh, label, n, b1, w2, w2t, b2):
     "One picture from its 128 sums to the loss, and the derivative's way back to them."
     _hidden(h, b1)
@@ -299,7 +299,7 @@ def _picture(h, z, dz, dh, label, n, b1, w2, w2t, b2):
 
 # %%
 #| export
-@njit(cache=True, parallel=True)
+@njit(cache=caching(), parallel=True)
 def _fast_step(by_picture, by_pixel, y, w1, b1, w2, b2, lr):
     "The same step as `_sequential_step`, bit for bit, from the non-zero pixels of a batch."
     n, w2t = len(y), w2.T.copy()
@@ -323,7 +323,7 @@ def _fast_step(by_picture, by_pixel, y, w1, b1, w2, b2, lr):
 
 # %%
 #| export
-@njit(cache=True)
+@njit(cache=caching())
 def _descend_second(w2, b1, b2, h, dz, dh, lr):
     "Move the second layer and the biases; its gradient is held transposed, so that the long axis is the inner one."
     dw2t = np.zeros((CLASSES, HIDDEN), float32)
