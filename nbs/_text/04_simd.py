@@ -253,10 +253,6 @@ def load_high4(a: np.ndarray, i: int) -> np.ndarray:
     return (_cells(a, i) >> 4).astype(float32)
 
 
-<<<<<<< HEAD
-=======
-
-
 # %% [markdown]
 # And one at a time, for what is left over at the end of a row:
 
@@ -280,9 +276,6 @@ def one_bf16(a: np.ndarray, i: int) -> float32:
 def one_i8(a: np.ndarray, i: int) -> float32:
     "One whole number from -128 to 127."
     return float32(_cells(a, i, 1)[0])
-
-
->>>>>>> layers
 
 
 # %%
