@@ -22,7 +22,7 @@ from ..laws.solvers import Answer, discharge
 from ..laws.terms import FALSE, TRUE
 
 # %% ../../nbs/29_proofs.ipynb #c4d63709
-STAGES = ((False, 0.7), (True, 6.0), (False, 10.0))   # with the facts about products?, seconds
+STAGES = ((False, 0.7), (True, 5.0), (False, 5.0))   # with the facts about products?, seconds
 
 def answers(check: Check) -> dict[str, Answer]:
     "What each solver says to a condition: its `unsat` if it comes to that."
@@ -32,6 +32,7 @@ def answers(check: Check) -> dict[str, Answer]:
         found = discharge(text(check, hinted), open_, wall=wall)
         said |= {a.solver: a for a in found}
         if all(a.result == 'unsat' for a in said.values()) or not hinted and any(a.result == 'sat' for a in found): break
+        if all(a.result != 'unsat' for a in said.values()) and (hinted or smallest(check, most=3, seconds=1.5)): break
     return said
 
 # %% ../../nbs/29_proofs.ipynb #d25e09b0
