@@ -217,8 +217,11 @@ def hints(facts: tuple[Term, ...], goal: Term) -> list[Term]:
                     if c == d and x != y: out += [step_up(x, y, c), step_up(y, x, c)]
     return list(dict.fromkeys(out))[:200]
 
-def text(check: Check, hinted: bool = False) -> str:
+def hinted(check: Check) -> Check:
+    "A condition, with facts about its products."
+    return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
+
+def text(check: Check) -> str:
     "The condition as a text that a solver answers with `unsat` if it always holds."
     facts = list(dict.fromkeys(check.facts))
-    more = [('of products', h) for h in hints(tuple(facts), check.goal)] if hinted else []
-    return script([('known', f) for f in facts if f != TRUE] + more, check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+    return script([('known', f) for f in facts if f != TRUE], check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
