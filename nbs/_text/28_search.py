@@ -252,3 +252,25 @@ def refusal(source: Source, check: Check, shown: bool = True) -> KernelError:
         if seen: lines.append(f'- run      : {seen}')
     else: lines.append('- smallest : none found; the solvers gave up')
     return KernelError(check.where, _PROBLEM.get(check.kind, check.kind), expected, observed, '\n'.join(lines), _HINT.get(check.kind, '' if at else 'an invariant, an assert or a simpler index may help'))
+
+
+# %%
+from bendml.kernel.conditions import conditions
+from bendml.kernel.contracts import read_kernel
+
+def shift(n: Size, x: Buf["n", f32]):
+    for i in range(n): x[i] = x[i + 1]
+
+check = next(c for c in conditions(read_kernel(shift)) if ast.unparse(c.node) == 'x[i + 1]')
+smallest(check)
+
+# %%
+run_watched(read_kernel(shift), {'n': 1})
+
+# %%
+print(refusal(read_kernel(shift), check))
+
+# %% [markdown]
+# ## What this does not show
+#
+# That there is no failing case where none was found. The solvers may give up, and then the kernel is refused without one.

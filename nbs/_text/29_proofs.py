@@ -166,3 +166,20 @@ def remember(key: str, proof: Proof) -> None:
         with tempfile.NamedTemporaryFile('w', dir=_cache(), delete=False) as f: json.dump(asdict(proof), f)
         os.replace(f.name, _cache()/f'{key}.json')
     except OSError: pass
+
+
+# %%
+from bendml.kernel.contracts import Buf, Size, f32, prange, read_kernel
+
+def scale(n: Size, a: f32, x: Buf["n", f32]):
+    for i in prange(n): x[i] = a*x[i]
+
+p = prove_source(read_kernel(scale))
+p.conditions, p.confirmed
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That a file of proofs was not tampered with. It says what was proved on the machine that wrote it; the tests, and
+#   `bendml kernels`, prove everything again.
+# - That a proof by one version of a solver would be found by another. The versions are written down with it.
