@@ -98,7 +98,15 @@ def broken_links(site: Path) -> list[str]:
     return broken
 
 
+def claims() -> None:
+    "CLAIMS.md: every law with its verdict, from a run of all proofs."
+    code = "from bendml.cli import main; main(['laws', '--table'])"
+    table = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (ROOT/'CLAIMS.md').write_text(f'# What bendml claims\n\n{table}')
+
+
 def main() -> None:
+    claims()
     site = render(prepare())
     offline(site)
     shutil.rmtree(ROOT/'_docs', ignore_errors=True)

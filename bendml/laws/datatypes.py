@@ -23,6 +23,7 @@ class LawError(Exception):
 # %% ../../nbs/12_datatypes.ipynb #4c0fd4df
 I, V = TypeVar('I'), TypeVar('V')
 
+# %% ../../nbs/12_datatypes.ipynb #fd9bc2c9
 class Array(Generic[I, V]):
     "A cell for every integer, all but a few of them alike. It does not change; `store` makes another."
     __slots__ = ('default', 'cells')
@@ -34,6 +35,7 @@ class Array(Generic[I, V]):
     def __hash__(self): return hash((self.default, frozenset(self.cells.items())))
     def __repr__(self): return f"Array({self.default!r}{f', {self.cells}' if self.cells else ''})"
 
+# %% ../../nbs/12_datatypes.ipynb #f9338cf7
 def select(a: Array[int, V], i: int) -> V:
     "The cell at index `i`."
     return a.cells.get(i, a.default)
@@ -45,6 +47,7 @@ def store(a: Array[int, V], i: int, value: V) -> Array[int, V]:
 # %% ../../nbs/12_datatypes.ipynb #67f12166
 _PLAIN = {int: INT, bool: BOOL, Fraction: REAL}
 
+# %% ../../nbs/12_datatypes.ipynb #0cd596f0
 def sort_of(annotation: object, where: str) -> Sort:
     "The sort that an annotation stands for; `LawError` for one that the logic has no sort for."
     refuse = lambda observed, hint: LawError(where, 'not a sort', 'int, bool, Fraction, Array[int, ...], a datatype, an abstract class or a type variable', observed, hint)
@@ -72,6 +75,7 @@ def kind_of(s: Sort) -> type | None:
 # %% ../../nbs/12_datatypes.ipynb #1a025596
 _EXACT = {int, bool, Fraction, Array}
 
+# %% ../../nbs/12_datatypes.ipynb #9b695a0c
 class _Value:
     "What all constructors share. They define it themselves, so that no datatype's class can change it."
     def init(self, *args):
@@ -112,6 +116,7 @@ class _Value:
 _ALLOWED = {'__module__', '__qualname__', '__doc__', '__dict__', '__weakref__', '__parameters__', '__orig_bases__',
             '__repr__', '__str__', '__iter__', '__len__', '__int__'}
 
+# %% ../../nbs/12_datatypes.ipynb #259f5420
 def datatype(cls: type) -> type:
     "Make a class of frozen values out of the classes inside it, its constructors; and a sort of the logic."
     where = f'{cls.__module__}.{cls.__qualname__}'
@@ -129,7 +134,7 @@ def datatype(cls: type) -> type:
     cls.__init__, cls.__init_subclass__ = _Value.unmade, classmethod(_Value.unmade)
     return cls
 
-# %% ../../nbs/12_datatypes.ipynb #259f5420
+# %% ../../nbs/12_datatypes.ipynb #03e86efc
 def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
     "The class of the values that one constructor makes."
     more = [n for n in vars(body) if n not in ('__module__', '__dict__', '__weakref__', '__doc__', '__annotations__', '__qualname__')]
@@ -145,6 +150,7 @@ def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
     if '__repr__' not in vars(cls): made['__repr__'] = _Value.show
     return type(body.__name__, (cls,), made)
 
+# %% ../../nbs/12_datatypes.ipynb #d4d2e7a5
 def _check(cls: type, own: Sort, where: str) -> None:
     "Some value can be made, and every value ends: a datatype occurs in its own fields only as itself."
     inside = lambda s: s != own and (s.head is cls or any(s2.head is cls or inside(s2) for s2 in s.args))
@@ -156,6 +162,7 @@ def _check(cls: type, own: Sort, where: str) -> None:
 # %% ../../nbs/12_datatypes.ipynb #18429233
 A = TypeVar('A')
 
+# %% ../../nbs/12_datatypes.ipynb #c6d52e08
 @datatype
 class List(Generic[A]):
     "A list: nothing, or a head before a list."
@@ -168,6 +175,7 @@ class List(Generic[A]):
     def __len__(self): return sum(1 for _ in self)
     def __repr__(self): return f"[{', '.join(map(repr, self))}]"
 
+# %% ../../nbs/12_datatypes.ipynb #199d84e1
 Nil, Cons = List.Nil, List.Cons
 
 def to_list(items: typing.Iterable) -> List:
@@ -187,6 +195,7 @@ def abstract_sort(cls: type) -> type:
 # %% ../../nbs/12_datatypes.ipynb #aa40300e
 _HALVES = [Fraction(0), Fraction(1), Fraction(-1), Fraction(2), Fraction(1, 2), Fraction(-2)]
 
+# %% ../../nbs/12_datatypes.ipynb #9be6caa9
 def values(s: Sort, size: int) -> Iterator:
     "All values of a sort that have this size; of an unknown set, its samples."
     if s == BOOL: yield from (False, True) if size == 0 else ()
@@ -202,6 +211,7 @@ def values(s: Sort, size: int) -> Iterator:
             if not inside and size == 0: yield c()
             elif inside and size > 0: yield from itertools.starmap(c, tuples(inside, size - 1))
 
+# %% ../../nbs/12_datatypes.ipynb #1cb4e038
 def tuples(sorts: tuple[Sort, ...], size: int) -> Iterator[tuple]:
     "All tuples of values of these sorts whose sizes add up."
     if not sorts: yield from ((),) if size == 0 else ()

@@ -45,6 +45,8 @@ class Law(Fixed):
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
+        if self.assumed and all(s.owner.cases for s in symbols(self.claim, *self.hyps)):
+            raise self.reader.refuse(node, 'an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(node.body[-1]), 'make it a law, and prove it')
         self.fixed = True
 
     def __call__(self, *args): return self.fn(*args)
@@ -59,6 +61,7 @@ class Law(Fixed):
         return Cited(self, {}, trigger)
     def __repr__(self): return f'law {self.__name__}'
 
+# %% ../../nbs/15_induct.ipynb #f0348ac6
 class Cited(NamedTuple):
     "A law as another one uses it."
     law: Law
@@ -92,6 +95,7 @@ def _can_trigger(t: Term) -> bool:
     ok = lambda s: isinstance(s, Var) or isinstance(s, App) and (isinstance(s.op, Symbol) and s.op.part != 'is' or not isinstance(s.op, str) or s.op in _IN_TRIGGER)
     return isinstance(t, App) and bool(t.args) and bool(symbols(t)) and all(map(ok, subterms(t)))
 
+# %% ../../nbs/15_induct.ipynb #a6319df4
 def pick_trigger(vars: tuple[Var, ...], parts: tuple[Term, ...]) -> tuple[tuple[Term, ...], ...]:
     "Terms that mention all variables: the left side of the claim, or few large calls; none if that cannot be."
     claim = parts[-1]
@@ -104,6 +108,7 @@ def pick_trigger(vars: tuple[Var, ...], parts: tuple[Term, ...]) -> tuple[tuple[
                 missing -= set(free(t))
     return (tuple(found),) if not missing and found else ()
 
+# %% ../../nbs/15_induct.ipynb #d50d426b
 def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, ...], ...]:
     "Triggers as text: alternatives in a tuple, `;` between terms of one group."
     texts = (text,) if isinstance(text, str) else tuple(text)
@@ -111,12 +116,11 @@ def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, .
 
 def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) -> Term:
     "A term as text, in the names of a law; any field of any value may be asked for."
-    try: node = ast.parse(text.strip(), mode='eval').body
-    except SyntaxError: raise reader.refuse(reader.node, 'not an expression', 'Python', text) from None
     reader = Reader(reader.fn, reader.node, reader.file)
     reader.any_field = True
-    return reader.expr(node, State(names), want)
+    return reader.expr(reader.parse(text), State(names), want)
 
+# %% ../../nbs/15_induct.ipynb #dd2c7f6a
 def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = (), types: dict = {}) -> Term:
     "The law at some types, for all values of some of its parameters, with given terms for the others."
     there = {p: at_types(p, types) for p in law.params}
@@ -135,6 +139,7 @@ class Step(NamedTuple):
     names: dict                            # parameter -> what it is in this case
     known: tuple[tuple[str, Term], ...] = ()
 
+# %% ../../nbs/15_induct.ipynb #ec541537
 def _shapes(t: Var, depth: int) -> list[Term]:
     "The ways in which a value can be made, looking `depth` constructors deep; variables for what is not looked into."
     out = []
@@ -144,6 +149,7 @@ def _shapes(t: Var, depth: int) -> list[Term]:
         out += [build(c, args, t.sort) for args in itertools.product(*open_)]
     return out
 
+# %% ../../nbs/15_induct.ipynb #8e8106a7
 def _by_structure(law: Law, x: Var, gen: tuple[Var, ...]) -> list[Step]:
     steps = []
     for shape in _shapes(x, law.depth):
@@ -152,6 +158,7 @@ def _by_structure(law: Law, x: Var, gen: tuple[Var, ...]) -> list[Step]:
         steps.append(Step(_text(shape), {x.name: shape}, known))
     return steps
 
+# %% ../../nbs/15_induct.ipynb #0e50b2fd
 def _text(t: Term) -> str:
     "A term in Python's words."
     if isinstance(t, Var): return t.name
@@ -165,6 +172,7 @@ def _by_number(law: Law, n: Var, gen: tuple[Var, ...]) -> list[Step]:
     return [Step(f'{n.name} <= 0', {}, (('the case', small),)),
             Step(f'{n.name} > 0', {}, (('the case', large), (f'induction hypothesis for {n.name} - 1', formula(law, gen, {n.name: before}, law.ih))))]
 
+# %% ../../nbs/15_induct.ipynb #2e13a666
 def _by_measure(law: Law, gen: tuple[Var, ...]) -> list[Step]:
     m = read_term(law.reader, law.induct, {p.name: p for p in law.params}, INT)
     over = tuple(p for p in law.params if p in gen or p in free(m))
@@ -172,6 +180,7 @@ def _by_measure(law: Law, gen: tuple[Var, ...]) -> list[Step]:
     smaller = (App('<=', (literal(0), then), BOOL), App('<', (then, m), BOOL))
     return [Step(f'everything with smaller {law.induct} done', {}, (('induction hypothesis', formula(law, over, {}, law.ih, smaller)),))]
 
+# %% ../../nbs/15_induct.ipynb #d24d528b
 def steps(law: Law) -> list[Step]:
     "The cases of a law's proof."
     if not law.induct: return [Step('', {})]
@@ -194,6 +203,7 @@ class Obligation:
         return hashlib.sha256(self.text.encode()).hexdigest()
     def said(self, solver: str) -> str: return next((a.result for a in self.answers if a.solver == solver), '')
 
+# %% ../../nbs/15_induct.ipynb #3a951fbf
 def _types_at(law: Law, terms: list[Term]) -> list[dict]:
     "At which types a law that holds for all types is of use: those at which its functions occur."
     if not law.types: return [{}]
@@ -205,6 +215,7 @@ def _types_at(law: Law, terms: list[Term]) -> list[dict]:
                 for t, sort in types.items(): found.get(t, {})[sort] = None
     return [dict(zip(found, choice)) for choice in itertools.islice(itertools.product(*found.values()), 16)]
 
+# %% ../../nbs/15_induct.ipynb #94860eac
 def cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
     "The formulas of a cited law, in one case of a proof."
     used, given, trigger = (c.law, c.terms, c.trigger) if isinstance(c, Cited) else (c, {}, None)
@@ -219,7 +230,7 @@ def cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term
     choices = _types_at(used, terms) if len(types) < len(used.types) else [{}]
     return [formula(used, over, put, trigger or used.trigger, types=more | types) for more in choices]
 
-# %% ../../nbs/15_induct.ipynb #3a951fbf
+# %% ../../nbs/15_induct.ipynb #3c5f761c
 def _inlined(t: Term, by: dict) -> Term:
     "The term with some functions replaced by what they say."
     if isinstance(t, Var) or not by: return t
@@ -227,6 +238,7 @@ def _inlined(t: Term, by: dict) -> Term:
     t = App(t.op, tuple(_inlined(a, by) for a in t.args), t.sort)
     return _inlined(called(t), by) if isinstance(t.op, Symbol) and t.op.owner in by else t
 
+# %% ../../nbs/15_induct.ipynb #c5b80158
 def _unfolded(terms: list[Term], rounds: int, opaque: set) -> list[tuple[str, Term]]:
     "Functions with a measure, unfolded where they stand on terms without bound variables."
     out, new = {}, list(terms)
@@ -236,6 +248,7 @@ def _unfolded(terms: list[Term], rounds: int, opaque: set) -> list[tuple[str, Te
         new = [out.setdefault(s, equal(s, called(s))) for s in dict.fromkeys(calls)]
     return [('unfolded', e) for e in out.values()]
 
+# %% ../../nbs/15_induct.ipynb #7db1ac98
 def _obligation(law: Law, step: Step, number: int) -> Obligation:
     "The text of one link of one case."
     names = {p.name: p for p in law.params} | step.names
@@ -255,9 +268,10 @@ def _obligation(law: Law, step: Step, number: int) -> Obligation:
     known += definitions([goal, *(t for _, t in known), *ask], opaque)
     values = [*ask, *(v for v in free(goal, *(t for _, t in known)) if constructors(v.sort))]
     known += [('how it is made', exhausted(v)) for v in values if constructors(v.sort)]
-    label = step.label + (f', step {number + 1}' if len(links) > 1 else '')
+    label = ', '.join(filter(None, (step.label, f'step {number + 1}' if len(links) > 1 else '')))
     return Obligation(label, script(known, goal, f'{law.__module__}.{law.__name__}' + (f', case {label}' if label else '')))
 
+# %% ../../nbs/15_induct.ipynb #de561462
 def obligations(law: Law) -> tuple[Obligation, ...]:
     "All that has to be shown for a law: its cases, divisors in it that must not be zero, and what its functions need."
     if law.assumed: return ()
@@ -268,6 +282,7 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
     checks = [c for s in functions(law) for c in s.checks]
     return tuple(own) + tuple(Obligation(c.why, c.text) for c in dict.fromkeys(checks))
 
+# %% ../../nbs/15_induct.ipynb #e6215a13
 def functions(law: Law) -> list[Function]:
     "The functions that a law speaks of, and those that they call."
     todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)], {}

@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 from .datatypes import LawError, random_value, tuples
 from .induct import Cited, Law, Obligation, obligations
 from .read import changed, function_of
-from .reflect import symbols
 from .solvers import SOLVERS, Answer, discharge
 from .terms import INT, Sort, constructors
 
@@ -29,6 +28,7 @@ class Found(NamedTuple):
 
 QUICK, FULL = (400, 60), (3_000, 500)   # how many small and how many random values are tried
 
+# %% ../../nbs/16_prove.ipynb #dd1bbb61
 def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> Iterator[tuple]:
     "Tuples of values: all small ones in order of size, then random ones."
     ordered = itertools.chain.from_iterable(tuples(sorts, n) for n in range(biggest + 1))
@@ -36,12 +36,14 @@ def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12
     rng = random.Random(0)
     for _ in range(rand if sorts else 0): yield tuple(random_value(s, rng) for s in sorts)
 
+# %% ../../nbs/16_prove.ipynb #3f1c72e1
 def _run(claim: Callable, args: tuple) -> bool | str | None:
     "Whether a claim holds for values; None if they do not meet its assumptions; what it raised, if it raised."
     try: return claim(*args) is True
     except AssertionError: return None
     except Exception as e: return f'{type(e).__name__}: {e}'
 
+# %% ../../nbs/16_prove.ipynb #f441ae50
 def search(claim: Callable, sorts: tuple[Sort, ...], small: int, rand: int) -> Found:
     "Run a claim on many values, until it is false for some."
     passed = skipped = 0
@@ -54,6 +56,7 @@ def search(claim: Callable, sorts: tuple[Sort, ...], small: int, rand: int) -> F
             return Found(args, passed, skipped, held if isinstance(held := _run(claim, args), str) else '')
     return Found(None, passed, skipped)
 
+# %% ../../nbs/16_prove.ipynb #0b18d17a
 def _smaller(claim: Callable, sorts: tuple[Sort, ...], args: tuple) -> tuple:
     "A counterexample with smaller values, if replacing one at a time finds any."
     for i, s in enumerate(sorts):
@@ -79,6 +82,7 @@ def sides(law: Law, args: tuple) -> list[str]:
 # %% ../../nbs/16_prove.ipynb #666d7acf
 _SEAL = object()
 
+# %% ../../nbs/16_prove.ipynb #8f7c1c8b
 class Theorem:
     "What `prove` found out about a law. It cannot be made in any other way, nor changed."
     law: Law
@@ -108,7 +112,7 @@ class Theorem:
         colour = '#1a7f37' if self.holds else '#b35900' if self.verdict == 'open' else '#cf222e'
         return f'<pre><b style="color: {colour}">{html.escape(first)}</b>\n{html.escape(chr(10).join(rest))}</pre>'
 
-# %% ../../nbs/16_prove.ipynb #8f7c1c8b
+# %% ../../nbs/16_prove.ipynb #1d7bfa12
 def statement(law: Law) -> str:
     "What a law says, in symbols."
     groups = itertools.groupby(law.params, lambda p: p.sort)
@@ -119,6 +123,7 @@ def statement(law: Law) -> str:
 
 def _how(law: Law) -> str: return f'by induction on {law.induct}' if law.induct else 'from what it cites' if law.cite else 'from the definitions'
 
+# %% ../../nbs/16_prove.ipynb #7be1f535
 def report(t: Theorem) -> str:
     "A theorem as text: verdict, statement, and the proof, or what stands against it."
     out = [f'{t.law.__name__}: {t.verdict}', *statement(t.law).splitlines()]
@@ -129,6 +134,7 @@ def report(t: Theorem) -> str:
     if t.reason: out.append(t.reason)
     return '\n'.join(out + tree(t))
 
+# %% ../../nbs/16_prove.ipynb #3a28a07b
 def tree(t: Theorem, indent: str = '', seen: set | None = None) -> list[str]:
     "The proof: its cases with what both solvers said, and the proofs of the laws that it cites."
     seen = set() if seen is None else seen
@@ -154,9 +160,11 @@ def ask(o: Obligation, solvers: tuple[str, ...] = SOLVERS, seed: int = 0) -> Obl
     _ANSWERS.update({(o.text, s, seed): a for s, a in answers.items() if a.reason not in ('wall', 'crash')})
     return replace(o, answers=tuple(answers.values()))
 
+# %% ../../nbs/16_prove.ipynb #9586f52f
 def prove(law: Law) -> Theorem:
     "Find out about a law, and about the laws it cites: run it, and ask both solvers."
     if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
+    if law.hyps and not __debug__: raise LawError(f'{law.where} in {law.__name__}', 'asserts do not run', 'Python', 'Python with -O', 'python -O leaves out what a law assumes')
     stale, kept = changed(law), _THEOREMS.get(law)
     cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c) for c in law.cite))
     if kept and kept.cites == cites and not stale and kept.verdict != 'stale': return kept
@@ -175,6 +183,7 @@ def prove(law: Law) -> Theorem:
     _THEOREMS[law] = Theorem(_SEAL, law=law, verdict=verdict, obligations=done, cites=cites, found=found, reason=reason)
     return _THEOREMS[law]
 
+# %% ../../nbs/16_prove.ipynb #e549e4f7
 def _judge(done: tuple[Obligation, ...], cites: tuple[Theorem, ...]) -> tuple[str, str]:
     "The verdict on a law that was not refuted, and the reason if it is open."
     if bad := [t for t in cites if not t.holds]: return 'open', f'It cites {bad[0].law.__name__}, which is {bad[0].verdict}.'
@@ -198,9 +207,8 @@ def _check_options(law: Law) -> None:
     if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
         raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
     if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
-    if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
-        raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
 
+# %% ../../nbs/16_prove.ipynb #d74a4175
 def law(fn: Callable | None = None, **options) -> Law:
     "A claim: asserts are what it assumes, the value it returns is what it claims. Options are the fields of `Law`."
     if fn is None: return lambda f: law(f, **options)
@@ -211,6 +219,7 @@ def law(fn: Callable | None = None, **options) -> Law:
     _check_options(made)
     return made
 
+# %% ../../nbs/16_prove.ipynb #aac3c21f
 def axiom(fn: Callable | None = None, **options) -> Law:
     "A claim about abstract functions that is taken for granted. It is run on their models, and named by everything that rests on it."
     return law(fn, assumed=True, **options) if fn else lambda f: law(f, assumed=True, **options)

@@ -21,6 +21,7 @@ class Answer:
     steps: int = 0               # the solver's own count of steps
     model: dict = field(default_factory=dict, hash=False)  # constant -> value, as texts; if asked for and `sat`
 
+# %% ../../nbs/11_solvers.ipynb #ad4bdc8c
 SOLVERS = ('z3', 'cvc5')
 LIMIT = {'z3': 500_000, 'cvc5': 50_000_000}   # steps for one text
 WALL = 10.0                                    # seconds for one text
@@ -87,6 +88,7 @@ def serve(solver: str) -> None:
 _NUMBER, _LOCK = count(), threading.Lock()
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
+# %% ../../nbs/11_solvers.ipynb #de26e3a0
 class _Worker:
     "A solver's process."
     def __init__(self, solver: str):
@@ -115,6 +117,7 @@ class _Worker:
         self.process.wait()
         _WORKERS.pop((self.solver, os.getpid()), None)
 
+# %% ../../nbs/11_solvers.ipynb #798b0bf3
 @atexit.register
 def _stop_all() -> None:
     for (_, pid), worker in list(_WORKERS.items()):

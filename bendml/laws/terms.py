@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['INT', 'BOOL', 'REAL', 'Term', 'TRUE', 'FALSE', 'Sort', 'Symbol', 'Var', 'App', 'Forall', 'literal', 'conj', 'negate',
            'implies', 'equal', 'forall', 'subterms', 'free', 'substitute', 'at_sort', 'at_types', 'constructors',
-           'fields', 'build', 'is_built', 'get', 'exhausted', 'Script', 'script']
+           'fields', 'build', 'is_built', 'get', 'exhausted', 'Names', 'Declarations', 'Script', 'script']
 
 # %% ../../nbs/10_terms.ipynb #da2657f6
 import re
@@ -34,12 +34,14 @@ class Symbol:
     types: tuple[Sort, ...] = ()
     part: str = ''                  # '' the thing itself; 'is' its test; or the name of a field
 
+# %% ../../nbs/10_terms.ipynb #3121d54b
 @dataclass(frozen=True)
 class Var:
     "A variable: bound by a `Forall`, or free, and then a constant of the obligation."
     name: str
     sort: Sort
 
+# %% ../../nbs/10_terms.ipynb #45759fbd
 @dataclass(frozen=True)
 class App:
     "An operation applied to terms. No arguments: a constant or a number."
@@ -47,6 +49,7 @@ class App:
     args: tuple['Term', ...]
     sort: Sort
 
+# %% ../../nbs/10_terms.ipynb #9261ce55
 @dataclass(frozen=True)
 class Forall:
     "A formula about all values. Each trigger is a group of terms: seeing them, a solver may take an instance."
@@ -68,6 +71,7 @@ def conj(*parts: Term) -> Term:
     parts = tuple(p for p in parts if p != TRUE)
     return TRUE if not parts else parts[0] if len(parts) == 1 else App('and', parts, BOOL)
 
+# %% ../../nbs/10_terms.ipynb #b5294476
 def negate(a: Term) -> Term:
     "Not so."
     if isinstance(a, App) and a.op == 'not': return a.args[0]
@@ -79,6 +83,7 @@ def implies(premises: tuple[Term, ...], claim: Term) -> Term:
 
 def equal(a: Term, b: Term) -> App: return App('=', (a, b), BOOL)
 
+# %% ../../nbs/10_terms.ipynb #617a7a39
 def forall(vars: tuple[Var, ...], body: Term, triggers: tuple = ()) -> Term:
     "The body for all values of the variables."
     return Forall(tuple(vars), body, tuple(triggers)) if vars else body
@@ -93,6 +98,7 @@ def subterms(t: Term) -> Iterator[Term]:
         if isinstance(t, App): stack += reversed(t.args)
         elif isinstance(t, Forall): stack.append(t.body); stack += [p for group in t.triggers for p in group]
 
+# %% ../../nbs/10_terms.ipynb #a265077f
 def free(*terms: Term) -> tuple[Var, ...]:
     "The free variables, each once, in order of appearance."
     seen = {}
@@ -102,13 +108,11 @@ def free(*terms: Term) -> tuple[Var, ...]:
         else: seen |= {v: 1 for a in t.args for v in free(a)}
     return tuple(seen)
 
+# %% ../../nbs/10_terms.ipynb #4c8dca2e
 def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
-    "The term with other terms in the place of its free variables."
+    "The term, which has no quantifier, with other terms in the place of its variables."
     if isinstance(t, Var): return by.get(t, t)
-    if isinstance(t, App): return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
-    by = {v: e for v, e in by.items() if v not in t.vars}
-    if {v.name for e in by.values() for v in free(e)} & {v.name for v in t.vars}: raise ValueError('a variable would be captured')
-    return Forall(t.vars, substitute(t.body, by), tuple(tuple(substitute(p, by) for p in g) for g in t.triggers))
+    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
 
 # %% ../../nbs/10_terms.ipynb #50cb1bd1
 def at_sort(s: Sort, types: Mapping[object, Sort]) -> Sort:
@@ -116,13 +120,11 @@ def at_sort(s: Sort, types: Mapping[object, Sort]) -> Sort:
     if isinstance(s.head, TypeVar): return types.get(s.head, s)
     return Sort(s.head, tuple(at_sort(a, types) for a in s.args)) if s.args else s
 
+# %% ../../nbs/10_terms.ipynb #2c1c89da
 def at_types(t: Term, types: Mapping[object, Sort]) -> Term:
     "The term with sorts in the place of type variables, everywhere."
     if not types: return t
     if isinstance(t, Var): return Var(t.name, at_sort(t.sort, types))
-    if isinstance(t, Forall):
-        return Forall(tuple(at_types(v, types) for v in t.vars), at_types(t.body, types),
-                      tuple(tuple(at_types(p, types) for p in g) for g in t.triggers))
     op = Symbol(t.op.owner, tuple(at_sort(s, types) for s in t.op.types), t.op.part) if isinstance(t.op, Symbol) else t.op
     return App(op, tuple(at_types(a, types) for a in t.args), at_sort(t.sort, types))
 
@@ -136,6 +138,7 @@ def fields(c: type, s: Sort) -> tuple[tuple[str, Sort], ...]:
     types = dict(zip(s.head.__parameters__, s.args))
     return tuple((name, at_sort(f, types)) for name, f in c.__fields__)
 
+# %% ../../nbs/10_terms.ipynb #e2649ada
 def build(c: type, args: tuple[Term, ...], s: Sort) -> App:
     "A constructor applied."
     return App(Symbol(c, s.args), tuple(args), s)
@@ -144,6 +147,7 @@ def is_built(c: type, t: Term) -> App:
     "Whether a term is made by this constructor."
     return App(Symbol(c, t.sort.args, 'is'), (t,), BOOL)
 
+# %% ../../nbs/10_terms.ipynb #c6cc71f8
 def get(c: type, name: str, t: Term) -> Term:
     "A field of a term; if the term is built by `c`, what stands there."
     names = [n for n, _ in fields(c, t.sort)]
@@ -157,11 +161,9 @@ def exhausted(t: Term) -> Term:
 
 # %% ../../nbs/10_terms.ipynb #c28e53c7
 @dataclass
-class Script:
-    "An SMT-LIB text in the making: what is declared, and under which name."
+class Names:
+    "Which name each thing has in a text."
     names: dict = field(default_factory=dict)   # class, function or type variable -> its name
-    declared: set = field(default_factory=set)  # sorts and functions
-    lines: list = field(default_factory=list)   # declarations so far
 
     def name(self, thing: object) -> str:
         "The name of a class, function or type variable: the same each time, and no other's."
@@ -180,6 +182,13 @@ class Script:
     def at(self, name: str, types: tuple[Sort, ...]) -> str:
         "A name, with the types at which it is used."
         return name + (f"<{'&'.join(map(self.label, types))}>" if types else '')
+
+# %% ../../nbs/10_terms.ipynb #6d975f24
+@dataclass
+class Declarations(Names):
+    "What is declared in a text."
+    declared: set = field(default_factory=set)  # sorts and functions
+    lines: list = field(default_factory=list)   # declarations so far
 
     def sort(self, s: Sort) -> str:
         "The text of a sort, declared before its first use."
@@ -208,6 +217,9 @@ class Script:
             self.lines.append(f'(declare-fun {name} ({params}) {self.sort(at_sort(s.owner.sort, types))})')
         return name
 
+# %% ../../nbs/10_terms.ipynb #2a9537a1
+class Script(Declarations):
+    "An SMT-LIB text in the making."
     def term(self, t: Term) -> str:
         "A term as text."
         if isinstance(t, Var): self.sort(t.sort); return f'?{t.name}'

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Terms
 # > The language in which laws are stated, and how it is written down for a solver.
-#
+
+# %% [markdown]
 # A proof in bendml ends as a text that two independent programs, [z3](https://github.com/Z3Prover/z3) and
 # [cvc5](https://cvc5.github.io), both read. The text is in [SMT-LIB 2.6](https://smt-lib.org), a standard, so that
 # anyone can check it with a solver of their own. This page is the small language that we keep in Python before it
@@ -62,12 +63,18 @@ class Symbol:
     types: tuple[Sort, ...] = ()
     part: str = ''                  # '' the thing itself; 'is' its test; or the name of a field
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class Var:
     "A variable: bound by a `Forall`, or free, and then a constant of the obligation."
     name: str
     sort: Sort
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class App:
     "An operation applied to terms. No arguments: a constant or a number."
@@ -75,6 +82,9 @@ class App:
     args: tuple['Term', ...]
     sort: Sort
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class Forall:
     "A formula about all values. Each trigger is a group of terms: seeing them, a solver may take an instance."
@@ -101,6 +111,9 @@ def conj(*parts: Term) -> Term:
     parts = tuple(p for p in parts if p != TRUE)
     return TRUE if not parts else parts[0] if len(parts) == 1 else App('and', parts, BOOL)
 
+
+# %%
+#| export
 def negate(a: Term) -> Term:
     "Not so."
     if isinstance(a, App) and a.op == 'not': return a.args[0]
@@ -112,15 +125,17 @@ def implies(premises: tuple[Term, ...], claim: Term) -> Term:
 
 def equal(a: Term, b: Term) -> App: return App('=', (a, b), BOOL)
 
+
+# %%
+#| export
 def forall(vars: tuple[Var, ...], body: Term, triggers: tuple = ()) -> Term:
     "The body for all values of the variables."
     return Forall(tuple(vars), body, tuple(triggers)) if vars else body
 
 
 # %% [markdown]
-# Walking over a term, and putting terms in the place of variables. A bound variable could catch a free one of the same
-# name; therefore every formula that we put under a quantifier gets bound variables whose names end in `!`, which no free
-# variable's name does, and substitution refuses to go under a quantifier that binds one of the names it brings.
+# Walking over a term, and putting terms in the place of variables. A `Forall` is only ever put around a finished formula, and
+# nothing is substituted under one; so no bound variable can catch a free one of the same name.
 
 # %%
 #| export
@@ -133,6 +148,9 @@ def subterms(t: Term) -> Iterator[Term]:
         if isinstance(t, App): stack += reversed(t.args)
         elif isinstance(t, Forall): stack.append(t.body); stack += [p for group in t.triggers for p in group]
 
+
+# %%
+#| export
 def free(*terms: Term) -> tuple[Var, ...]:
     "The free variables, each once, in order of appearance."
     seen = {}
@@ -142,13 +160,13 @@ def free(*terms: Term) -> tuple[Var, ...]:
         else: seen |= {v: 1 for a in t.args for v in free(a)}
     return tuple(seen)
 
+
+# %%
+#| export
 def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
-    "The term with other terms in the place of its free variables."
+    "The term, which has no quantifier, with other terms in the place of its variables."
     if isinstance(t, Var): return by.get(t, t)
-    if isinstance(t, App): return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
-    by = {v: e for v, e in by.items() if v not in t.vars}
-    if {v.name for e in by.values() for v in free(e)} & {v.name for v in t.vars}: raise ValueError('a variable would be captured')
-    return Forall(t.vars, substitute(t.body, by), tuple(tuple(substitute(p, by) for p in g) for g in t.triggers))
+    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
 
 
 # %% [markdown]
@@ -161,13 +179,13 @@ def at_sort(s: Sort, types: Mapping[object, Sort]) -> Sort:
     if isinstance(s.head, TypeVar): return types.get(s.head, s)
     return Sort(s.head, tuple(at_sort(a, types) for a in s.args)) if s.args else s
 
+
+# %%
+#| export
 def at_types(t: Term, types: Mapping[object, Sort]) -> Term:
     "The term with sorts in the place of type variables, everywhere."
     if not types: return t
     if isinstance(t, Var): return Var(t.name, at_sort(t.sort, types))
-    if isinstance(t, Forall):
-        return Forall(tuple(at_types(v, types) for v in t.vars), at_types(t.body, types),
-                      tuple(tuple(at_types(p, types) for p in g) for g in t.triggers))
     op = Symbol(t.op.owner, tuple(at_sort(s, types) for s in t.op.types), t.op.part) if isinstance(t.op, Symbol) else t.op
     return App(op, tuple(at_types(a, types) for a in t.args), at_sort(t.sort, types))
 
@@ -196,6 +214,9 @@ def fields(c: type, s: Sort) -> tuple[tuple[str, Sort], ...]:
     types = dict(zip(s.head.__parameters__, s.args))
     return tuple((name, at_sort(f, types)) for name, f in c.__fields__)
 
+
+# %%
+#| export
 def build(c: type, args: tuple[Term, ...], s: Sort) -> App:
     "A constructor applied."
     return App(Symbol(c, s.args), tuple(args), s)
@@ -204,6 +225,9 @@ def is_built(c: type, t: Term) -> App:
     "Whether a term is made by this constructor."
     return App(Symbol(c, t.sort.args, 'is'), (t,), BOOL)
 
+
+# %%
+#| export
 def get(c: type, name: str, t: Term) -> Term:
     "A field of a term; if the term is built by `c`, what stands there."
     names = [n for n, _ in fields(c, t.sort)]
@@ -226,11 +250,9 @@ def exhausted(t: Term) -> Term:
 # %%
 #| export
 @dataclass
-class Script:
-    "An SMT-LIB text in the making: what is declared, and under which name."
+class Names:
+    "Which name each thing has in a text."
     names: dict = field(default_factory=dict)   # class, function or type variable -> its name
-    declared: set = field(default_factory=set)  # sorts and functions
-    lines: list = field(default_factory=list)   # declarations so far
 
     def name(self, thing: object) -> str:
         "The name of a class, function or type variable: the same each time, and no other's."
@@ -249,6 +271,18 @@ class Script:
     def at(self, name: str, types: tuple[Sort, ...]) -> str:
         "A name, with the types at which it is used."
         return name + (f"<{'&'.join(map(self.label, types))}>" if types else '')
+
+
+# %% [markdown]
+# What a text uses must be declared before: sorts and functions, at each of the types at which they occur.
+
+# %%
+#| export
+@dataclass
+class Declarations(Names):
+    "What is declared in a text."
+    declared: set = field(default_factory=set)  # sorts and functions
+    lines: list = field(default_factory=list)   # declarations so far
 
     def sort(self, s: Sort) -> str:
         "The text of a sort, declared before its first use."
@@ -277,6 +311,11 @@ class Script:
             self.lines.append(f'(declare-fun {name} ({params}) {self.sort(at_sort(s.owner.sort, types))})')
         return name
 
+
+# %%
+#| export
+class Script(Declarations):
+    "An SMT-LIB text in the making."
     def term(self, t: Term) -> str:
         "A term as text."
         if isinstance(t, Var): self.sort(t.sort); return f'?{t.name}'

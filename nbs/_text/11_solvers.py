@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Two solvers
 # > The same text for z3 and for cvc5; an answer, or a reason why there is none.
-#
+
+# %% [markdown]
 # z3 and cvc5 were written by different people on different plans. When both say `unsat` to the same text, a bug would
 # have to sit in both. Each runs in a process of its own: one that crashes or hangs is ended and started anew, and
 # the answer is `unknown` with the reason, never a proof.
@@ -36,6 +37,9 @@ class Answer:
     steps: int = 0               # the solver's own count of steps
     model: dict = field(default_factory=dict, hash=False)  # constant -> value, as texts; if asked for and `sat`
 
+
+# %%
+#| export
 SOLVERS = ('z3', 'cvc5')
 LIMIT = {'z3': 500_000, 'cvc5': 50_000_000}   # steps for one text
 WALL = 10.0                                    # seconds for one text
@@ -128,6 +132,9 @@ def serve(solver: str) -> None:
 _NUMBER, _LOCK = count(), threading.Lock()
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
+
+# %%
+#| export
 class _Worker:
     "A solver's process."
     def __init__(self, solver: str):
@@ -156,6 +163,9 @@ class _Worker:
         self.process.wait()
         _WORKERS.pop((self.solver, os.getpid()), None)
 
+
+# %%
+#| export
 @atexit.register
 def _stop_all() -> None:
     for (_, pid), worker in list(_WORKERS.items()):

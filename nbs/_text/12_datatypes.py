@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Datatypes
 # > Values that can be made in a few ways, and in no other.
-#
+
+# %% [markdown]
 # A natural number is zero, or the successor of a natural number. A list is empty, or a head before a list. Said like this,
 # "all natural numbers" becomes something that can be walked through: if a claim holds for zero, and passes from each
 # number to its successor, then it holds for all of them, like dominoes. This page lets you say it:
@@ -45,6 +46,9 @@ class LawError(Exception):
 #| export
 I, V = TypeVar('I'), TypeVar('V')
 
+
+# %%
+#| export
 class Array(Generic[I, V]):
     "A cell for every integer, all but a few of them alike. It does not change; `store` makes another."
     __slots__ = ('default', 'cells')
@@ -56,6 +60,9 @@ class Array(Generic[I, V]):
     def __hash__(self): return hash((self.default, frozenset(self.cells.items())))
     def __repr__(self): return f"Array({self.default!r}{f', {self.cells}' if self.cells else ''})"
 
+
+# %%
+#| export
 def select(a: Array[int, V], i: int) -> V:
     "The cell at index `i`."
     return a.cells.get(i, a.default)
@@ -74,6 +81,9 @@ a
 #| export
 _PLAIN = {int: INT, bool: BOOL, Fraction: REAL}
 
+
+# %%
+#| export
 def sort_of(annotation: object, where: str) -> Sort:
     "The sort that an annotation stands for; `LawError` for one that the logic has no sort for."
     refuse = lambda observed, hint: LawError(where, 'not a sort', 'int, bool, Fraction, Array[int, ...], a datatype, an abstract class or a type variable', observed, hint)
@@ -114,6 +124,9 @@ def kind_of(s: Sort) -> type | None:
 #| export
 _EXACT = {int, bool, Fraction, Array}
 
+
+# %%
+#| export
 class _Value:
     "What all constructors share. They define it themselves, so that no datatype's class can change it."
     def init(self, *args):
@@ -159,6 +172,9 @@ class _Value:
 _ALLOWED = {'__module__', '__qualname__', '__doc__', '__dict__', '__weakref__', '__parameters__', '__orig_bases__',
             '__repr__', '__str__', '__iter__', '__len__', '__int__'}
 
+
+# %%
+#| export
 def datatype(cls: type) -> type:
     "Make a class of frozen values out of the classes inside it, its constructors; and a sort of the logic."
     where = f'{cls.__module__}.{cls.__qualname__}'
@@ -194,6 +210,9 @@ def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
     if '__repr__' not in vars(cls): made['__repr__'] = _Value.show
     return type(body.__name__, (cls,), made)
 
+
+# %%
+#| export
 def _check(cls: type, own: Sort, where: str) -> None:
     "Some value can be made, and every value ends: a datatype occurs in its own fields only as itself."
     inside = lambda s: s != own and (s.head is cls or any(s2.head is cls or inside(s2) for s2 in s.args))
@@ -226,6 +245,9 @@ match two:
 #| export
 A = TypeVar('A')
 
+
+# %%
+#| export
 @datatype
 class List(Generic[A]):
     "A list: nothing, or a head before a list."
@@ -238,6 +260,9 @@ class List(Generic[A]):
     def __len__(self): return sum(1 for _ in self)
     def __repr__(self): return f"[{', '.join(map(repr, self))}]"
 
+
+# %%
+#| export
 Nil, Cons = List.Nil, List.Cons
 
 def to_list(items: typing.Iterable) -> List:
@@ -281,6 +306,9 @@ def abstract_sort(cls: type) -> type:
 #| export
 _HALVES = [Fraction(0), Fraction(1), Fraction(-1), Fraction(2), Fraction(1, 2), Fraction(-2)]
 
+
+# %%
+#| export
 def values(s: Sort, size: int) -> Iterator:
     "All values of a sort that have this size; of an unknown set, its samples."
     if s == BOOL: yield from (False, True) if size == 0 else ()
@@ -296,6 +324,9 @@ def values(s: Sort, size: int) -> Iterator:
             if not inside and size == 0: yield c()
             elif inside and size > 0: yield from itertools.starmap(c, tuples(inside, size - 1))
 
+
+# %%
+#| export
 def tuples(sorts: tuple[Sort, ...], size: int) -> Iterator[tuple]:
     "All tuples of values of these sorts whose sizes add up."
     if not sorts: yield from ((),) if size == 0 else ()

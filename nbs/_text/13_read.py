@@ -33,18 +33,25 @@ def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
     return (all(getattr(a, p) == getattr(b, p) for p in parts.split()) and len(a.co_consts) == len(b.co_consts)
             and all(map(same, a.co_consts, b.co_consts)))
 
+
+# %%
+#| export
 def _gives(source: str, fn: types.FunctionType) -> bool:
     "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
     code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
     inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
     return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
 
+
+# %%
+#| export
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     "The function's syntax tree with the lines of its file, and the file's name; `LawError` if it is not what runs."
     where = f'{fn.__module__}.{fn.__qualname__}'
     try: lines, start = inspect.getsourcelines(fn)
     except (OSError, TypeError): raise LawError(where, 'no source to read', 'a function in a file or a notebook', 'a function typed at a prompt or made by exec', 'put it into a file') from None
-    file = Path(inspect.getsourcefile(fn) or '?').name
+    file = fn.__code__.co_filename
+    file = 'cell' if file.startswith('<') or 'ipykernel' in file else Path(file).name
     indented = lines[0][:1].isspace()
     outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
     modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
@@ -58,6 +65,15 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     return nodes[0], file
 
 
+# %%
+def twice(f): return lambda x: f(x) + f(x)
+
+@twice
+def plus_one(x: int) -> int: return x + 1
+
+try: read_source(plus_one)
+except LawError as e: print(e)
+
 # %% [markdown]
 # A name means what Python would find under it: in the enclosing functions, then among the globals, then the builtins.
 # Everything a function refers to is kept, to see later whether the name still means the same.
@@ -66,6 +82,9 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
 #| export
 _NOTHING = object()
 
+
+# %%
+#| export
 def look_up(fn: types.FunctionType, dotted: str) -> object:
     "What a name, perhaps with dots, means inside a function now."
     first, *more = dotted.split('.')
@@ -89,6 +108,9 @@ class Case(NamedTuple):
     conds: tuple[Term, ...]
     value: Term
 
+
+# %%
+#| export
 class Fixed:
     "Something that does not change once it is `fixed`."
     fixed = False
@@ -96,6 +118,9 @@ class Fixed:
         if self.fixed: raise AttributeError(f'a {type(self).__name__} does not change')
         super().__setattr__(name, value)
 
+
+# %%
+#| export
 @dataclass(eq=False)
 class Function(Fixed):
     "The logical side of a Python function."
@@ -120,6 +145,9 @@ class Function(Fixed):
 
     def recursive(self) -> bool: return any(u is self.fn for u in self.uses.values())
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class Check:
     "Something that a function needs to be accepted: a divisor that is not zero, a measure that shrinks."
@@ -130,6 +158,9 @@ def type_vars(s: Sort) -> list[TypeVar]:
     "The type variables in a sort."
     return [s.head] if isinstance(s.head, TypeVar) else [t for a in s.args for t in type_vars(a)]
 
+
+# %%
+#| export
 def function_of(thing: object) -> Function | None:
     "The logical side of a function that is pure or abstract; None for anything else, a wrapper around one included."
     found = getattr(thing, '__reflected__', None) if isinstance(thing, types.FunctionType) else None
@@ -176,6 +207,9 @@ class State:
 class Unclear(LawError):
     "The sort of an expression does not follow from the expression alone."
 
+
+# %%
+#| export
 def matches(pattern: Sort, s: Sort, types: dict) -> bool:
     "Whether a sort is an instance of a pattern; the type variables found are added to `types`."
     if isinstance(pattern.head, TypeVar): return types.setdefault(pattern.head, s) == s
@@ -195,12 +229,17 @@ class Expressions:
         line = getattr(node, 'lineno', self.node.lineno)
         return kind(f'{self.file}:{line} in {self.fn.__name__}', problem, expected, observed, hint)
 
+    def parse(self, text: str) -> ast.expr:
+        "An expression that was given as text."
+        try: return ast.increment_lineno(ast.parse(text.strip(), mode='eval').body, self.node.lineno - 1)
+        except SyntaxError: raise self.refuse(self.node, 'not an expression', 'Python', text) from None
+
     def expr(self, node: ast.expr, at: State, want: Sort | None = None) -> Term:
         "An expression as a term, of the sort that is wanted."
         read = getattr(self, type(node).__name__, None)
         if read is None: raise self.refuse(node, 'not understood', 'numbers, names, calls, arithmetic, comparisons, and / or / not, if-else', f'{type(node).__name__}: {ast.unparse(node):.60}')
         t = read(node, at, want)
-        if want is not None and t.sort != want: raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', str(want), str(t.sort))
+        if want is not None and t.sort != want: raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', str(want), str(t.sort), f'this place asks for {want}: change the expression, or the annotation that asks for it')
         return t
 
     def Constant(self, node, at, want):
@@ -208,6 +247,14 @@ class Expressions:
         hint = 'write Fraction(1, 2): floats round' if isinstance(node.value, float) else ''
         raise self.refuse(node, 'not understood', 'True, False or a whole number', f'{type(node.value).__name__} {node.value!r:.40}', hint)
 
+
+# %% [markdown]
+# A name is a local value, or a number, a function or a constructor that Python finds under it.
+
+# %%
+#| export
+class Naming(Expressions):
+    "Reads names and fields."
     def Name(self, node, at, want):
         return at.names[node.id] if node.id in at.names else self.constant(node)
 
@@ -252,8 +299,6 @@ def _arith(op: str, *args: Term) -> App: return App(op, args, args[0].sort)
 
 def less(a: Term, b: Term, op: str = '<') -> App: return App(op, (a, b), BOOL)
 
-def _zero(s: Sort) -> App: return literal(0 if s == INT else Fraction(0))
-
 def ite(c: Term, a: Term, b: Term) -> Term: return a if a == b else App('ite', (c, a, b), a.sort)
 
 def _floor(op: str, a: Term, b: Term) -> Term:
@@ -262,7 +307,10 @@ def _floor(op: str, a: Term, b: Term) -> Term:
     if op == 'mod': down = _arith('-', down)
     return up if isinstance(b.op if isinstance(b, App) else None, int) and b.op > 0 else ite(less(literal(0), b), up, down)
 
-class Arithmetic(Expressions):
+
+# %%
+#| export
+class Arithmetic(Naming):
     "Reads operators."
     def pair(self, a, at_a, b, at_b, want=None) -> tuple[Term, Term]:
         "Two expressions of one sort, which either of them may tell."
@@ -272,7 +320,7 @@ class Arithmetic(Expressions):
 
     def number(self, node, at) -> Term:
         t = self.expr(node, at)
-        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort))
+        if t.sort not in (INT, REAL): raise self.refuse(node, f'wrong sort of {ast.unparse(node):.60}', 'int or Fraction', str(t.sort), 'only numbers are calculated with and compared by size')
         return t
 
     def UnaryOp(self, node, at, want):
@@ -287,9 +335,17 @@ class Arithmetic(Expressions):
         if op := {ast.Add: '+', ast.Sub: '-', ast.Mult: '*'}.get(type(node.op)): return _arith(op, a, b)
         op = {(ast.FloorDiv, INT): 'div', (ast.Mod, INT): 'mod', (ast.Div, REAL): '/'}.get((type(node.op), a.sort))
         if op is None: raise self.refuse(node, 'not understood', '+ - *, // and % of whole numbers, / of fractions', ast.unparse(node)[:60])
-        if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, _zero(b.sort)))))
+        if not (isinstance(b, App) and type(b.op) in (int, Fraction) and b.op != 0): self.nonzero.append((node, at.conds, negate(equal(b, literal(0 if b.sort == INT else Fraction(0))))))
         return _arith('/', a, b) if op == '/' else _floor(op, a, b)
 
+
+# %% [markdown]
+# What stands to the right of an `and` is only reached if the left holds; so it may be relied on there.
+
+# %%
+#| export
+class Logic(Arithmetic):
+    "Reads and, or, comparisons, and if-else."
     def BoolOp(self, node, at, want):
         parts, both = [], isinstance(node.op, ast.And)
         for v in node.values:
@@ -319,18 +375,54 @@ class Arithmetic(Expressions):
 
 
 # %% [markdown]
-# A call is of a constructor, of a function that is pure or abstract, or of a few things that every page has: `Fraction`,
-# `select`, `store`, `min`, `max`, `abs`. The types of a function that works for all types follow from its arguments, or from what is wanted.
+# This is how `x // y` is read. The solvers' `div` is used with a positive divisor only; and the reader notes down that
+# somebody has to prove that `y` is not zero, given what holds on the way there.
+
+# %%
+from bendml.laws.terms import Script
+
+def quotient(x: int, y: int): return x // y if x > y else x
+
+node, file = read_source(quotient)
+reader = Logic(quotient, node, file)
+t = reader.expr(node.body[0].value, State({'x': Var('x', INT), 'y': Var('y', INT)}))
+print(Script().term(t), *(f'given {Script().term(conds[0])}: {Script().term(claim)}' for _, conds, claim in reader.nonzero), sep='\n')
+
+
+# %% [markdown]
+# A call is of a constructor, of a function that is pure or abstract, or of `Fraction`, `select` or `store`. The types of a function that works for all types follow from its arguments, or from what is wanted.
 
 # %%
 #| export
-class Calls(Arithmetic):
+class Operations(Logic):
+    "Reads calls that mean an operation of the logic."
+    def known(self, node, found, at):
+        count = {Fraction: (1, 2), select: (2,), store: (3,)}[found]
+        if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
+        if found is Fraction: return self.fraction(node, at)
+        a = self.expr(node.args[0], at)
+        if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
+        i = self.expr(node.args[1], at, INT)
+        if found is select: return App('select', (a, i), a.sort.args[1])
+        return App('store', (a, i, self.expr(node.args[2], at, a.sort.args[1])), a.sort)
+
+    def fraction(self, node, at):
+        a, *b = (self.expr(n, at, INT) for n in node.args)
+        if b:
+            if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
+            return literal(Fraction(a.op, b[0].op))
+        return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+
+
+# %%
+#| export
+class Calls(Operations):
     "Reads calls."
     def Call(self, node, at, want):
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args): raise self.refuse(node, 'not understood', 'arguments in order, no names, no stars', ast.unparse(node)[:60])
         if isinstance(node.func, ast.Name) and node.func.id in at.names: raise self.refuse(node, 'a value is called', 'a function', node.func.id)
         found = self.meaning(node.func)
-        if any(found is known for known in (Fraction, select, store, min, max, abs)): return self.known(node, found, at)
+        if any(found is known for known in (Fraction, select, store)): return self.known(node, found, at)
         data = found.__mro__[1] if isinstance(found, type) else None
         if data is not None and found in vars(data).get('__constructors__', ()):
             own = Sort(data, tuple(map(Sort, data.__parameters__)))
@@ -358,32 +450,15 @@ class Calls(Arithmetic):
                 except Unclear:
                     if i == waiting[-1]: raise
                     continue
-                if not matches(sorts[i], done[i].sort, types): raise self.refuse(node.args[i], f'wrong sort of {ast.unparse(node.args[i]):.60}', str(at_sort(sorts[i], types)), str(done[i].sort))
+                if not matches(sorts[i], done[i].sort, types): raise self.refuse(node.args[i], f'wrong sort of {ast.unparse(node.args[i]):.60}', str(at_sort(sorts[i], types)), str(done[i].sort), 'look at the annotations of what is called')
                 waiting.remove(i)
                 break
         if missing := [t.__name__ for t in variables if t not in types]:
             raise self.refuse(node, f'the sort of {ast.unparse(node):.60} is not clear', 'a place that tells it', f'any {", ".join(missing)}', 'compare it with, or put it into, something whose sort is known', Unclear)
         return tuple(done[i] for i in range(len(sorts))), {t: types[t] for t in variables}
 
-    def known(self, node, found, at):
-        "Calls that mean an operation of the logic."
-        count = {Fraction: (1, 2), abs: (1,), store: (3,)}.get(found, (2,))
-        if len(node.args) not in count: raise self.refuse(node, f'call of {found.__name__}', f'{count[-1]} arguments', str(len(node.args)))
-        if found is Fraction: return self.fraction(node, at)
-        if found in (min, max, abs):
-            a, *b = (self.number(n, at) for n in node.args)
-            if found is abs: return ite(less(a, _zero(a.sort)), _arith('-', a), a)
-            if b[0].sort != a.sort: raise self.refuse(node, 'two sorts of number', str(a.sort), str(b[0].sort))
-            return ite(less(a, b[0], '<=' if found is min else '>='), a, b[0])
-        a = self.expr(node.args[0], at)
-        if a.sort.head != 'Array': raise self.refuse(node, f'call of {found.__name__}', 'an array', str(a.sort))
-        i = self.expr(node.args[1], at, INT)
-        if found is select: return App('select', (a, i), a.sort.args[1])
-        return App('store', (a, i, self.expr(node.args[2], at, a.sort.args[1])), a.sort)
-
-    def fraction(self, node, at):
-        a, *b = (self.expr(n, at, INT) for n in node.args)
-        if b:
-            if not all(isinstance(t, App) and type(t.op) is int for t in (a, *b)) or b[0].op == 0: raise self.refuse(node, 'not understood', 'Fraction of two written numbers, the second not 0', ast.unparse(node))
-            return literal(Fraction(a.op, b[0].op))
-        return literal(Fraction(a.op)) if isinstance(a, App) and type(a.op) is int else App('to_real', (a,), REAL)
+# %% [markdown]
+# ## What this does not show
+#
+# Expressions are half of a function; the other half, paths and cases, is on the [next page](14_reflect.ipynb). That Python's
+# integers are those of the solvers, and `Fraction` their real numbers, is taken for granted; a test compares them on values.

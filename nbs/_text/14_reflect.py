@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Reflection
 # > A Python function, read as equations about the very code that runs.
-#
+
+# %% [markdown]
 # `@pure` above a function does two things. It leaves the function as it is, to be called as before. And it reads the
 # function's source and writes down what it says: one equation for each case.
 #
@@ -60,77 +61,19 @@ class Row(NamedTuple):
 
 _ANY = ast.MatchAs()
 
+
+# %%
+#| export
 def _sketch(t: Term) -> str:
     "A term as a pattern: what is not known is `_`."
     if not (isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type)) or t.op.part: return '_'
     return f"{t.op.owner.__name__}({', '.join(map(_sketch, t.args))})"
 
-class Reader(Calls):
-    "Reads the body of a pure function."
-    split = True   # whether a match on a parameter gives equations of their own
 
-    def body(self, stmts: list, at: State) -> list[Case]:
-        "Every way through these statements."
-        if not stmts: raise self.refuse(self.node, 'a path without a value', 'return on every path', 'the end of the function')
-        s, rest = stmts[0], stmts[1:]
-        match s:
-            case ast.Return(value) if value is not None: return [Case(at.args, at.conds, self.expr(value, at, self.own.sort))]
-            case ast.Assign([ast.Name(name)], value): return self.body(rest, replace(at, names=at.names | {name: self.expr(value, at)}))
-            case ast.If(test, then, other): return self.branch(self.expr(test, at, BOOL), then + rest, other + rest, at)
-            case ast.Match(): return self.match(s, rest, at)
-            case ast.Pass() | ast.Expr(ast.Constant(str())): return self.body(rest, at)
-        raise self.refuse(s, 'not understood', 'return, name = value, if, match', ast.unparse(s).splitlines()[0][:60],
-                          'a loop is written as recursion' if isinstance(s, (ast.For, ast.While)) else '')
-
-    def branch(self, c: Term, then: list, other: list, at: State) -> list[Case]:
-        "Both ways of an if; one equation where neither goes on to split."
-        a, b = self.body(then, at.given(c)), self.body(other, at.given(negate(c)))
-        if len(a) == len(b) == 1 and a[0].args == b[0].args == at.args and len(a[0].conds) == len(b[0].conds) == len(at.conds) + 1:
-            return [Case(at.args, at.conds, ite(c, a[0].value, b[0].value))]
-        return a + b
-
-    def match(self, node: ast.Match, rest: list, at: State) -> list[Case]:
-        many = isinstance(node.subject, ast.Tuple)
-        subjects = tuple(self.expr(e, at) for e in (node.subject.elts if many else [node.subject]))
-        rows = []
-        for case in node.cases:
-            if case.guard: raise self.refuse(case.pattern, 'not understood', 'case without if', f'if {ast.unparse(case.guard)}', 'put the if inside the case')
-            for p in case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]:
-                if many and isinstance(p, ast.MatchSequence) and len(p.patterns) == len(subjects): ps = tuple(p.patterns)
-                elif many and isinstance(p, ast.MatchAs) and p.pattern is None and p.name is None: ps = (_ANY,)*len(subjects)
-                elif many: raise self.refuse(p, 'not understood', f'{len(subjects)} patterns, one for each', ast.unparse(p))
-                else: ps = (p,)
-                rows.append(Row(ps, {}, case.body + rest))
-        return self.rows(node, subjects, rows, at, subjects)
-
-    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State, whole: tuple[Term, ...]) -> list[Case]:
-        "The cases of a match from here on: split on the first constructor that the first row asks for."
-        if not rows:
-            missing = ', '.join(map(_sketch, whole))
-            raise self.refuse(node, 'a case is missing', 'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
-        first = rows[0]
-        ask = next((i for i, p in enumerate(first.patterns) if not isinstance(self.plain(p), ast.MatchAs)), None)
-        if ask is None:
-            names = first.found | {p.name: t for p, t in zip(first.patterns, subjects) if p.name}
-            return self.body(first.body, replace(at, names=at.names | names))
-        t, out = subjects[ask], []
-        for row in rows: self.belongs(row.patterns[ask], t.sort)
-        built = t.op.owner if isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part else None
-        for c in constructors(t.sort):
-            if built not in (None, c): continue
-            parts = t.args if built else self.fresh(c, t, self.plain(first.patterns[ask]), at)
-            shape = build(c, parts, t.sort)
-            if isinstance(t, Var) and self.split: s, here = (lambda e, by={t: shape}: substitute(e, by)), at
-            else: s, here = (lambda e: e), at if built else at.given(is_built(c, t))
-            here = State({n: s(e) for n, e in here.names.items()}, tuple(map(s, here.args)), tuple(map(s, here.conds)))
-            made = shape if isinstance(t, Var) and self.split else t
-            inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
-            told = (r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows)
-            kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
-            seen = tuple(map(s, subjects))
-            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, tuple(shape if w == t else s(w) for w in whole))
-        return out
-
+# %%
+#| export
+class Patterns(Calls):
+    "Reads patterns."
     def plain(self, p: ast.pattern) -> ast.pattern:
         "The pattern without a name given to the whole."
         return p.pattern if isinstance(p, ast.MatchAs) and p.pattern is not None else p
@@ -166,6 +109,89 @@ class Reader(Calls):
 
 
 # %% [markdown]
+# Statements are read one after the other; what follows an `if` or a `match` follows on each of its paths.
+
+# %%
+#| export
+class Statements(Patterns):
+    "Reads return, assignments and if."
+
+    def body(self, stmts: list, at: State) -> list[Case]:
+        "Every way through these statements."
+        if not stmts: raise self.refuse(self.node, 'a path without a value', 'return on every path', 'the end of the function')
+        s, rest = stmts[0], stmts[1:]
+        match s:
+            case ast.Return(value) if value is not None: return [Case(at.args, at.conds, self.expr(value, at, self.own.sort))]
+            case ast.Assign([ast.Name(name)], value): return self.body(rest, replace(at, names=at.names | {name: self.expr(value, at)}))
+            case ast.If(test, then, other): return self.branch(self.expr(test, at, BOOL), then + rest, other + rest, at)
+            case ast.Match(): return self.match(s, rest, at)
+            case ast.Pass() | ast.Expr(ast.Constant(str())): return self.body(rest, at)
+        raise self.refuse(s, 'not understood', 'return, name = value, if, match', ast.unparse(s).splitlines()[0][:60],
+                          'a loop is written as recursion' if isinstance(s, (ast.For, ast.While)) else '')
+
+    def branch(self, c: Term, then: list, other: list, at: State) -> list[Case]:
+        "Both ways of an if; one equation where neither goes on to split."
+        a, b = self.body(then, at.given(c)), self.body(other, at.given(negate(c)))
+        if len(a) == len(b) == 1 and a[0].args == b[0].args == at.args and len(a[0].conds) == len(b[0].conds) == len(at.conds) + 1:
+            return [Case(at.args, at.conds, ite(c, a[0].value, b[0].value))]
+        return a + b
+
+
+# %%
+#| export
+class Matches(Statements):
+    "Reads match: its rows, each with a pattern for each subject."
+    def match(self, node: ast.Match, rest: list, at: State) -> list[Case]:
+        many = isinstance(node.subject, ast.Tuple)
+        subjects = tuple(self.expr(e, at) for e in (node.subject.elts if many else [node.subject]))
+        rows = []
+        for case in node.cases:
+            if case.guard: raise self.refuse(case.pattern, 'not understood', 'case without if', f'if {ast.unparse(case.guard)}', 'put the if inside the case')
+            for p in case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]:
+                if many and isinstance(p, ast.MatchSequence) and len(p.patterns) == len(subjects): ps = tuple(p.patterns)
+                elif many and isinstance(p, ast.MatchAs) and p.pattern is None and p.name is None: ps = (_ANY,)*len(subjects)
+                elif many: raise self.refuse(p, 'not understood', f'{len(subjects)} patterns, one for each', ast.unparse(p))
+                else: ps = (p,)
+                rows.append(Row(ps, {}, case.body + rest))
+        return self.rows(node, subjects, rows, at, subjects)
+
+
+# %%
+#| export
+class Reader(Matches):
+    "Reads the body of a pure function."
+    split = True   # whether a match on a parameter gives equations of their own
+
+    def rows(self, node: ast.Match, subjects: tuple[Term, ...], rows: list[Row], at: State, whole: tuple[Term, ...]) -> list[Case]:
+        "The cases of a match from here on: split on the first constructor that the first row asks for."
+        if not rows:
+            missing = ', '.join(map(_sketch, whole))
+            raise self.refuse(node, 'a case is missing', 'a case for every constructor', f'no case for {missing}', f'add: case {missing}: ...')
+        first = rows[0]
+        ask = next((i for i, p in enumerate(first.patterns) if not isinstance(self.plain(p), ast.MatchAs)), None)
+        if ask is None:
+            names = first.found | {p.name: t for p, t in zip(first.patterns, subjects) if p.name}
+            return self.body(first.body, replace(at, names=at.names | names))
+        t, out = subjects[ask], []
+        for row in rows: self.belongs(row.patterns[ask], t.sort)
+        built = t.op.owner if isinstance(t, App) and isinstance(t.op, Symbol) and isinstance(t.op.owner, type) and not t.op.part else None
+        for c in constructors(t.sort):
+            if built not in (None, c): continue
+            parts = t.args if built else self.fresh(c, t, self.plain(first.patterns[ask]), at)
+            shape = build(c, parts, t.sort)
+            if isinstance(t, Var) and self.split: s, here = (lambda e, by={t: shape}: substitute(e, by)), at
+            else: s, here = (lambda e: e), at if built else at.given(is_built(c, t))
+            here = State({n: s(e) for n, e in here.names.items()}, tuple(map(s, here.args)), tuple(map(s, here.conds)))
+            made = shape if isinstance(t, Var) and self.split else t
+            inner = tuple(get(c, n, made) for n, _ in fields(c, t.sort))
+            told = (r._replace(found={n: s(e) for n, e in r.found.items()}) for r in rows)
+            kept = [k for r in told if (k := self.open(r, ask, c, made, len(inner))) is not None]
+            seen = tuple(map(s, subjects))
+            out += self.rows(node, seen[:ask] + inner + seen[ask + 1:], kept, here, tuple(shape if w == t else s(w) for w in whole))
+        return out
+
+
+# %% [markdown]
 # ## Every recursion ends
 #
 # Look at the arguments of each recursive call. If some argument is always a part of what it was, the recursion ends,
@@ -185,6 +211,9 @@ def _part(a: Term, b: Term) -> str:
         if made(t): stack += t.args
     return '?'
 
+
+# %%
+#| export
 def shrinks(calls: list[tuple[tuple[Term, ...], tuple[Term, ...]]]) -> bool:
     "Whether calls, each with its own arguments and those of its caller, cannot go on for ever."
     left = [[_part(a, b) for a, b in zip(*call)] for call in calls]
@@ -212,23 +241,34 @@ def called(call: App) -> Term:
     for case in reversed(f.cases[:-1]): value = ite(conj(*case.conds), case.value, value)
     return substitute(at_types(value, types), {at_types(p, types): a for p, a in zip(f.params, call.args)})
 
+
+# %%
+#| export
 def unfolds(f: object) -> bool:
     "Whether a function has no equations of its own, and is unfolded instead."
     return isinstance(f, Function) and f.measure is not None and f.recursive()
 
+
+# %%
+#| export
 def equations(f: Function, types: tuple[Sort, ...]) -> list[Term]:
     "The equations of a function at given types."
-    out, at = [], dict(zip(f.types, types))
+    out, there = [], lambda t: at_types(t, dict(zip(f.types, types)))
     for args, conds, value in f.cases:
-        call = f(*args)
-        formula = forall(free(*args), implies(conds, equal(call, value)), ((call,),))
-        out.append(at_types(formula, at))
+        call = f(*map(there, args), types=types)
+        out.append(forall(free(call), implies(tuple(map(there, conds)), equal(call, there(value))), ((call,),)))
     return out
 
+
+# %%
+#| export
 def symbols(*terms: Term) -> dict[Symbol, None]:
     "The functions that occur in terms, with their types."
     return {s.op: None for t in terms for s in subterms(t) if isinstance(s, App) and isinstance(s.op, Symbol) and isinstance(s.op.owner, Function)}
 
+
+# %%
+#| export
 def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str, Term]]:
     "What is known of the functions in some terms, and of the functions in that; nothing of opaque ones."
     out, todo, seen = [], list(symbols(*terms)), set()
@@ -257,6 +297,9 @@ def signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple
         if p.arg not in fn.__annotations__: raise LawError(where, f'{p.arg} has no annotation', 'a sort for every parameter', p.arg)
     return tuple(Var(p.arg, sort_of(fn.__annotations__[p.arg], f'{where}, {p.arg}')) for p in a.args)
 
+
+# %%
+#| export
 def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]:
     "Prove, with z3, what the function needs: divisors that are not zero, measures that shrink."
     out = []
@@ -270,11 +313,14 @@ def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]
         if text in checks: continue
         answer, = discharge(text, ('z3',), model=True)
         if answer.result != 'unsat':
-            at = ', '.join(f'{n[1:]} = {v}' for n, v in sorted(answer.model.items()) if n.startswith('?'))
+            at = ', '.join(f'{n[1:]} = {v}'.replace('(- ', '-').replace(')', '') for n, v in sorted(answer.model.items()) if v.strip('(- )').isdigit())
             raise reader.refuse(node, problem, expected, f'not so for {at}' if at else f'no proof of it ({answer.result})', hint)
         checks[text] = Check(f'{where}: {expected}', text)
     return tuple(checks.values())
 
+
+# %%
+#| export
 def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, measure: str | None = None) -> Function:
     "A function's equations from its syntax tree; `LawError` for what is not understood."
     params = signature(fn, node, file)
@@ -287,7 +333,7 @@ def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, meas
     own.cases = tuple(reader.body(node.body, start))
     shrink = []
     if measure is not None:
-        own.measured, own.measure = measure, (m := reader.expr(ast.parse(measure, mode='eval').body, start, INT))
+        own.measured, own.measure = measure, (m := reader.expr(reader.parse(measure), start, INT))
         for call, at, args in reader.calls:
             shrink.append((call, at.conds, conj(less(literal(0), m, '<='), less(substitute(m, dict(zip(params, args))), m))))
     elif not shrinks([(args, at.args) for _, at, args in reader.calls]):
@@ -311,6 +357,9 @@ def pure(
     fn.__reflected__ = read_function(fn, *read_source(fn), measure)
     return fn
 
+
+# %%
+#| export
 def abstract(thing: Callable | type) -> Callable | type:
     "A class that is some set, or a function that is some function: nothing is known of it but what axioms say. Its body is a model to run."
     if isinstance(thing, type): return abstract_sort(thing)
@@ -320,6 +369,9 @@ def abstract(thing: Callable | type) -> Callable | type:
     f.fixed = True
     return thing
 
+
+# %% [markdown]
+# ## What comes out
 
 # %%
 from bendml.laws.datatypes import datatype
@@ -332,11 +384,86 @@ class Nat:
 Z, S = Nat.Z, Nat.S
 
 @pure
-def add(x: Nat, y: Nat) -> Nat:
-    match x:
-        case Z(): return y
-        case S(m): return S(add(m, y))
+def sub(x: Nat, y: Nat) -> Nat:
+    match x, y:
+        case Z(), _: return Z()
+        case S(_), Z(): return x
+        case S(m), S(k): return sub(m, k)
 
 
 # %%
-print(script(definitions([function_of(add)(Var('x', Sort(Nat)), Var('y', Sort(Nat)))]), literal(True)))
+from bendml.laws.terms import Script
+for e in equations(function_of(sub), ()): print(Script().term(e))
+
+# %% [markdown]
+# Three cases, three equations. The function itself is as it was:
+
+# %%
+sub(S(S(Z())), S(Z()))
+
+
+# %% [markdown]
+# ## What is refused
+#
+# A case that was forgotten:
+
+# %%
+def refused(make):
+    try: make()
+    except LawError as e: print(e)
+
+@refused
+def missing():
+    @pure
+    def f(x: Nat, y: Nat) -> Nat:
+        match x, y:
+            case Z(), _: return y
+            case S(m), S(k): return m
+
+
+# %% [markdown]
+# A recursion that may go on for ever:
+
+# %%
+@refused
+def endless():
+    @pure
+    def f(x: Nat) -> Nat: return f(S(x))
+
+
+# %% [markdown]
+# With a measure, the question is whether a number shrinks and stays above zero. A solver answers it, and tells where not:
+
+# %%
+@refused
+def below_zero():
+    @pure(measure='n')
+    def f(n: int) -> int: return 0 if n == 0 else f(n - 1)
+
+
+# %% [markdown]
+# A divisor:
+
+# %%
+@refused
+def divided():
+    @pure
+    def f(x: int, y: int) -> int: return x // y if x > y else 0
+
+
+# %% [markdown]
+# And everything that is no equation:
+
+# %%
+@refused
+def loop():
+    @pure
+    def f(n: int) -> int:
+        for i in range(n): n = n + i
+        return n
+
+# %% [markdown]
+# ## What this does not show
+#
+# That the equations are right; the [guards](91_guards.ipynb) compare them with the code. And nothing is said about how
+# long a function takes, or how much memory it needs.

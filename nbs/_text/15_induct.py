@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Induction
 # > A law is a function that returns `True`, whatever it is given; here are the dominoes of its proof.
-#
+
+# %% [markdown]
 # ```python
 # @law(induct='x')
 # def add_zero(x: Nat):
@@ -70,6 +71,8 @@ class Law(Fixed):
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
+        if self.assumed and all(s.owner.cases for s in symbols(self.claim, *self.hyps)):
+            raise self.reader.refuse(node, 'an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(node.body[-1]), 'make it a law, and prove it')
         self.fixed = True
 
     def __call__(self, *args): return self.fn(*args)
@@ -84,6 +87,9 @@ class Law(Fixed):
         return Cited(self, {}, trigger)
     def __repr__(self): return f'law {self.__name__}'
 
+
+# %%
+#| export
 class Cited(NamedTuple):
     "A law as another one uses it."
     law: Law
@@ -132,6 +138,9 @@ def _can_trigger(t: Term) -> bool:
     ok = lambda s: isinstance(s, Var) or isinstance(s, App) and (isinstance(s.op, Symbol) and s.op.part != 'is' or not isinstance(s.op, str) or s.op in _IN_TRIGGER)
     return isinstance(t, App) and bool(t.args) and bool(symbols(t)) and all(map(ok, subterms(t)))
 
+
+# %%
+#| export
 def pick_trigger(vars: tuple[Var, ...], parts: tuple[Term, ...]) -> tuple[tuple[Term, ...], ...]:
     "Terms that mention all variables: the left side of the claim, or few large calls; none if that cannot be."
     claim = parts[-1]
@@ -144,6 +153,9 @@ def pick_trigger(vars: tuple[Var, ...], parts: tuple[Term, ...]) -> tuple[tuple[
                 missing -= set(free(t))
     return (tuple(found),) if not missing and found else ()
 
+
+# %%
+#| export
 def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, ...], ...]:
     "Triggers as text: alternatives in a tuple, `;` between terms of one group."
     texts = (text,) if isinstance(text, str) else tuple(text)
@@ -151,12 +163,13 @@ def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, .
 
 def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) -> Term:
     "A term as text, in the names of a law; any field of any value may be asked for."
-    try: node = ast.parse(text.strip(), mode='eval').body
-    except SyntaxError: raise reader.refuse(reader.node, 'not an expression', 'Python', text) from None
     reader = Reader(reader.fn, reader.node, reader.file)
     reader.any_field = True
-    return reader.expr(node, State(names), want)
+    return reader.expr(reader.parse(text), State(names), want)
 
+
+# %%
+#| export
 def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = (), types: dict = {}) -> Term:
     "The law at some types, for all values of some of its parameters, with given terms for the others."
     there = {p: at_types(p, types) for p in law.params}
@@ -185,6 +198,9 @@ class Step(NamedTuple):
     names: dict                            # parameter -> what it is in this case
     known: tuple[tuple[str, Term], ...] = ()
 
+
+# %%
+#| export
 def _shapes(t: Var, depth: int) -> list[Term]:
     "The ways in which a value can be made, looking `depth` constructors deep; variables for what is not looked into."
     out = []
@@ -194,6 +210,9 @@ def _shapes(t: Var, depth: int) -> list[Term]:
         out += [build(c, args, t.sort) for args in itertools.product(*open_)]
     return out
 
+
+# %%
+#| export
 def _by_structure(law: Law, x: Var, gen: tuple[Var, ...]) -> list[Step]:
     steps = []
     for shape in _shapes(x, law.depth):
@@ -202,6 +221,9 @@ def _by_structure(law: Law, x: Var, gen: tuple[Var, ...]) -> list[Step]:
         steps.append(Step(_text(shape), {x.name: shape}, known))
     return steps
 
+
+# %%
+#| export
 def _text(t: Term) -> str:
     "A term in Python's words."
     if isinstance(t, Var): return t.name
@@ -222,6 +244,9 @@ def _by_number(law: Law, n: Var, gen: tuple[Var, ...]) -> list[Step]:
     return [Step(f'{n.name} <= 0', {}, (('the case', small),)),
             Step(f'{n.name} > 0', {}, (('the case', large), (f'induction hypothesis for {n.name} - 1', formula(law, gen, {n.name: before}, law.ih))))]
 
+
+# %%
+#| export
 def _by_measure(law: Law, gen: tuple[Var, ...]) -> list[Step]:
     m = read_term(law.reader, law.induct, {p.name: p for p in law.params}, INT)
     over = tuple(p for p in law.params if p in gen or p in free(m))
@@ -229,6 +254,9 @@ def _by_measure(law: Law, gen: tuple[Var, ...]) -> list[Step]:
     smaller = (App('<=', (literal(0), then), BOOL), App('<', (then, m), BOOL))
     return [Step(f'everything with smaller {law.induct} done', {}, (('induction hypothesis', formula(law, over, {}, law.ih, smaller)),))]
 
+
+# %%
+#| export
 def steps(law: Law) -> list[Step]:
     "The cases of a law's proof."
     if not law.induct: return [Step('', {})]
@@ -260,6 +288,9 @@ class Obligation:
         return hashlib.sha256(self.text.encode()).hexdigest()
     def said(self, solver: str) -> str: return next((a.result for a in self.answers if a.solver == solver), '')
 
+
+# %%
+#| export
 def _types_at(law: Law, terms: list[Term]) -> list[dict]:
     "At which types a law that holds for all types is of use: those at which its functions occur."
     if not law.types: return [{}]
@@ -271,6 +302,9 @@ def _types_at(law: Law, terms: list[Term]) -> list[dict]:
                 for t, sort in types.items(): found.get(t, {})[sort] = None
     return [dict(zip(found, choice)) for choice in itertools.islice(itertools.product(*found.values()), 16)]
 
+
+# %%
+#| export
 def cited(law: Law, c: Law | Cited, names: dict, terms: list[Term]) -> list[Term]:
     "The formulas of a cited law, in one case of a proof."
     used, given, trigger = (c.law, c.terms, c.trigger) if isinstance(c, Cited) else (c, {}, None)
@@ -295,6 +329,9 @@ def _inlined(t: Term, by: dict) -> Term:
     t = App(t.op, tuple(_inlined(a, by) for a in t.args), t.sort)
     return _inlined(called(t), by) if isinstance(t.op, Symbol) and t.op.owner in by else t
 
+
+# %%
+#| export
 def _unfolded(terms: list[Term], rounds: int, opaque: set) -> list[tuple[str, Term]]:
     "Functions with a measure, unfolded where they stand on terms without bound variables."
     out, new = {}, list(terms)
@@ -304,6 +341,9 @@ def _unfolded(terms: list[Term], rounds: int, opaque: set) -> list[tuple[str, Te
         new = [out.setdefault(s, equal(s, called(s))) for s in dict.fromkeys(calls)]
     return [('unfolded', e) for e in out.values()]
 
+
+# %%
+#| export
 def _obligation(law: Law, step: Step, number: int) -> Obligation:
     "The text of one link of one case."
     names = {p.name: p for p in law.params} | step.names
@@ -323,9 +363,12 @@ def _obligation(law: Law, step: Step, number: int) -> Obligation:
     known += definitions([goal, *(t for _, t in known), *ask], opaque)
     values = [*ask, *(v for v in free(goal, *(t for _, t in known)) if constructors(v.sort))]
     known += [('how it is made', exhausted(v)) for v in values if constructors(v.sort)]
-    label = step.label + (f', step {number + 1}' if len(links) > 1 else '')
+    label = ', '.join(filter(None, (step.label, f'step {number + 1}' if len(links) > 1 else '')))
     return Obligation(label, script(known, goal, f'{law.__module__}.{law.__name__}' + (f', case {label}' if label else '')))
 
+
+# %%
+#| export
 def obligations(law: Law) -> tuple[Obligation, ...]:
     "All that has to be shown for a law: its cases, divisors in it that must not be zero, and what its functions need."
     if law.assumed: return ()
@@ -336,6 +379,9 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
     checks = [c for s in functions(law) for c in s.checks]
     return tuple(own) + tuple(Obligation(c.why, c.text) for c in dict.fromkeys(checks))
 
+
+# %%
+#| export
 def functions(law: Law) -> list[Function]:
     "The functions that a law speaks of, and those that they call."
     todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)], {}
@@ -345,3 +391,39 @@ def functions(law: Law) -> list[Function]:
             seen[f] = None
             todo += [g for u in f.uses.values() if (g := function_of(u))]
     return list(seen)
+
+
+# %% [markdown]
+# This is an obligation as the solvers see it: the second domino of `add_zero`.
+
+# %%
+from bendml.laws.datatypes import datatype
+from bendml.laws.reflect import pure
+from typing import Self
+
+@datatype
+class Nat:
+    class Z: pass
+    class S: pred: Self
+Z, S = Nat.Z, Nat.S
+
+@pure
+def add(x: Nat, y: Nat) -> Nat:
+    match x:
+        case Z(): return y
+        case S(m): return S(add(m, y))
+
+def add_zero(x: Nat): return add(x, Z()) == x
+
+first, second = obligations(Law(add_zero, induct='x'))
+print(second.text)
+
+# %% [markdown]
+# Read it from below. The goal is denied for a number `S(?x.pred)`. Above it are the two equations of `add`, and above them
+# the hypothesis, for `?x.pred`. By the second equation and the hypothesis the two sides are the same, so the denial is
+# impossible, and a solver says `unsat`.
+#
+# ## What this does not show
+#
+# Whether a proof exists that these steps do not find: then a law stays `open`, and needs a lemma. There is no induction
+# over two things at once, and none over a structure that is spread over several datatypes.

@@ -4,7 +4,8 @@
 # %% [markdown]
 # # Proof
 # > Ask both solvers, run the law as well, and say which of the two happened.
-#
+
+# %% [markdown]
 # When a solver does not prove a claim, there are two reasons: the claim is false, or the proof needs help. Which one it is
 # matters more than anything else that we could say. So a law is also run, as the Python function that it is, on all small
 # values, smallest first. A false claim about lists and numbers is almost always false for a very small list and a very
@@ -21,7 +22,6 @@ from weakref import WeakKeyDictionary
 from bendml.laws.datatypes import LawError, random_value, tuples
 from bendml.laws.induct import Cited, Law, Obligation, obligations
 from bendml.laws.read import changed, function_of
-from bendml.laws.reflect import symbols
 from bendml.laws.solvers import SOLVERS, Answer, discharge
 from bendml.laws.terms import INT, Sort, constructors
 
@@ -43,6 +43,9 @@ class Found(NamedTuple):
 
 QUICK, FULL = (400, 60), (3_000, 500)   # how many small and how many random values are tried
 
+
+# %%
+#| export
 def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> Iterator[tuple]:
     "Tuples of values: all small ones in order of size, then random ones."
     ordered = itertools.chain.from_iterable(tuples(sorts, n) for n in range(biggest + 1))
@@ -50,12 +53,18 @@ def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12
     rng = random.Random(0)
     for _ in range(rand if sorts else 0): yield tuple(random_value(s, rng) for s in sorts)
 
+
+# %%
+#| export
 def _run(claim: Callable, args: tuple) -> bool | str | None:
     "Whether a claim holds for values; None if they do not meet its assumptions; what it raised, if it raised."
     try: return claim(*args) is True
     except AssertionError: return None
     except Exception as e: return f'{type(e).__name__}: {e}'
 
+
+# %%
+#| export
 def search(claim: Callable, sorts: tuple[Sort, ...], small: int, rand: int) -> Found:
     "Run a claim on many values, until it is false for some."
     passed = skipped = 0
@@ -68,6 +77,9 @@ def search(claim: Callable, sorts: tuple[Sort, ...], small: int, rand: int) -> F
             return Found(args, passed, skipped, held if isinstance(held := _run(claim, args), str) else '')
     return Found(None, passed, skipped)
 
+
+# %%
+#| export
 def _smaller(claim: Callable, sorts: tuple[Sort, ...], args: tuple) -> tuple:
     "A counterexample with smaller values, if replacing one at a time finds any."
     for i, s in enumerate(sorts):
@@ -119,6 +131,9 @@ def sides(law: Law, args: tuple) -> list[str]:
 #| export
 _SEAL = object()
 
+
+# %%
+#| export
 class Theorem:
     "What `prove` found out about a law. It cannot be made in any other way, nor changed."
     law: Law
@@ -161,6 +176,9 @@ def statement(law: Law) -> str:
 
 def _how(law: Law) -> str: return f'by induction on {law.induct}' if law.induct else 'from what it cites' if law.cite else 'from the definitions'
 
+
+# %%
+#| export
 def report(t: Theorem) -> str:
     "A theorem as text: verdict, statement, and the proof, or what stands against it."
     out = [f'{t.law.__name__}: {t.verdict}', *statement(t.law).splitlines()]
@@ -171,6 +189,9 @@ def report(t: Theorem) -> str:
     if t.reason: out.append(t.reason)
     return '\n'.join(out + tree(t))
 
+
+# %%
+#| export
 def tree(t: Theorem, indent: str = '', seen: set | None = None) -> list[str]:
     "The proof: its cases with what both solvers said, and the proofs of the laws that it cites."
     seen = set() if seen is None else seen
@@ -205,9 +226,13 @@ def ask(o: Obligation, solvers: tuple[str, ...] = SOLVERS, seed: int = 0) -> Obl
     _ANSWERS.update({(o.text, s, seed): a for s, a in answers.items() if a.reason not in ('wall', 'crash')})
     return replace(o, answers=tuple(answers.values()))
 
+
+# %%
+#| export
 def prove(law: Law) -> Theorem:
     "Find out about a law, and about the laws it cites: run it, and ask both solvers."
     if not isinstance(law, Law): raise LawError(repr(law)[:60], 'not a law', 'a function with @law above it', type(law).__name__)
+    if law.hyps and not __debug__: raise LawError(f'{law.where} in {law.__name__}', 'asserts do not run', 'Python', 'Python with -O', 'python -O leaves out what a law assumes')
     stale, kept = changed(law), _THEOREMS.get(law)
     cites = tuple(dict.fromkeys(prove(c.law if isinstance(c, Cited) else c) for c in law.cite))
     if kept and kept.cites == cites and not stale and kept.verdict != 'stale': return kept
@@ -226,6 +251,9 @@ def prove(law: Law) -> Theorem:
     _THEOREMS[law] = Theorem(_SEAL, law=law, verdict=verdict, obligations=done, cites=cites, found=found, reason=reason)
     return _THEOREMS[law]
 
+
+# %%
+#| export
 def _judge(done: tuple[Obligation, ...], cites: tuple[Theorem, ...]) -> tuple[str, str]:
     "The verdict on a law that was not refuted, and the reason if it is open."
     if bad := [t for t in cites if not t.holds]: return 'open', f'It cites {bad[0].law.__name__}, which is {bad[0].verdict}.'
@@ -254,9 +282,10 @@ def _check_options(law: Law) -> None:
     if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
         raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
     if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
-    if law.assumed and not any(s.owner.cases == () for s in symbols(law.claim, *law.hyps)):
-        raise wrong('an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(law.node.body[-1]), 'make it a law, and prove it')
 
+
+# %%
+#| export
 def law(fn: Callable | None = None, **options) -> Law:
     "A claim: asserts are what it assumes, the value it returns is what it claims. Options are the fields of `Law`."
     if fn is None: return lambda f: law(f, **options)
@@ -267,6 +296,9 @@ def law(fn: Callable | None = None, **options) -> Law:
     _check_options(made)
     return made
 
+
+# %%
+#| export
 def axiom(fn: Callable | None = None, **options) -> Law:
     "A claim about abstract functions that is taken for granted. It is run on their models, and named by everything that rests on it."
     return law(fn, assumed=True, **options) if fn else lambda f: law(f, assumed=True, **options)
@@ -308,9 +340,10 @@ prove(add_idempotent)
 # A law about nothing:
 
 # %%
-@law(induct='x')
+@law
 def nothing(x: Nat, y: Nat):
-    assert add(x, S(y)) == x
+    assert add(x, y) == S(x)
+    assert y == Z()
     return x == y
 
 prove(nothing)

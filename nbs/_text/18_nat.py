@@ -120,9 +120,7 @@ prove(add_zero)
 
 # %%
 @law(induct='x')
-def add_comm_at_once(x: Nat, y: Nat):
-    "The order does not matter."
-    return add(x, y) == add(y, x)
+def add_comm_at_once(x: Nat, y: Nat): return add(x, y) == add(y, x)
 
 prove(add_comm_at_once)
 

@@ -43,6 +43,9 @@ _OPS = {'+': lambda a, b: a + b, '-': lambda a, b=None: -a if b is None else a -
         'not': lambda a: not a, 'select': select, 'store': store, 'to_real': lambda a: Fraction(a),
         'div': lambda a, b: a//b if b > 0 else -(a//-b), 'mod': lambda a, b: a % abs(b)}   # as SMT-LIB defines them
 
+
+# %%
+#| export
 def value(t: Term, at: dict):
     "What a term is, for values of its variables, by the equations."
     if isinstance(t, Var): return at[t]
@@ -53,6 +56,9 @@ def value(t: Term, at: dict):
     if t.op == 'or': return any(value(a, at) for a in t.args)
     return _OPS[t.op](*(value(a, at) for a in t.args))
 
+
+# %%
+#| export
 def _apply(s: Symbol, args: list):
     "A function, a constructor, a test or a field, applied to values."
     if s.part == 'is': return type(args[0]) is s.owner
@@ -64,6 +70,9 @@ def _apply(s: Symbol, args: list):
         if all(_fits(p, a, at) for p, a in zip(case.args, args)) and all(value(c, at) for c in case.conds): return value(case.value, at)
     raise LookupError(f'no equation of {s.owner.__name__} for {args}')
 
+
+# %%
+#| export
 def _fits(pattern: Term, v: object, at: dict) -> bool:
     "Whether a value has the form of a left side; its variables' values go into `at`."
     if isinstance(pattern, Var): at[pattern] = v; return True
@@ -119,6 +128,9 @@ contradiction(nat.add_comm)
 _SWAPS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
           ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add}
 
+
+# %%
+#| export
 def _changes(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
     "What could stand in the place of one node of a function's body."
     new = lambda **parts: ast.copy_location(type(node)(**{f: parts.get(f, getattr(node, f)) for f in node._fields}), node)
@@ -136,6 +148,9 @@ def _changes(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
         case ast.Return(ast.Call() as call): yield new(value=ast.copy_location(ast.UnaryOp(ast.Not(), call), call))
         case ast.Return(ast.Name(n)): yield from (new(value=ast.copy_location(ast.Name(m, ast.Load()), node)) for m in names if m != n)
 
+
+# %%
+#| export
 def _bodies(node: ast.FunctionDef) -> Iterator[tuple[str, ast.FunctionDef]]:
     "A function with one node changed, for each change; and what was changed."
     names = [a.arg for a in node.args.args]
@@ -164,6 +179,9 @@ def _compiled(f: Function, node: ast.FunctionDef, file: str) -> types.CodeType:
     inner = lambda c: next(k for k in c.co_consts if isinstance(k, types.CodeType))
     return inner(inner(code)) if free else inner(code)
 
+
+# %%
+#| export
 def _shell(fn: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     "A function with its own globals and cells, for other code."
     old = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()))
@@ -171,6 +189,9 @@ def _shell(fn: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     made.__annotations__ = dict(fn.__annotations__)
     return made
 
+
+# %%
+#| export
 def broken(law: Law, target: Function, code: types.CodeType) -> types.FunctionType:
     "The law's function in a world where `target` has other code."
     copies = {f: _shell(f.fn, code if f is target else f.code) for f in functions(law)} | {law: _shell(law.fn, law.code)}
@@ -191,6 +212,9 @@ class Mutant(NamedTuple):
     change: str
     found: Found        # a counterexample, if the law noticed
 
+
+# %%
+#| export
 def mutants(law: Law, most: int = 40) -> Iterator[Mutant]:
     "Break each function that a law speaks of, and run the law."
     own = [s.owner for s in symbols(law.claim, *law.hyps)]
@@ -205,7 +229,18 @@ def mutants(law: Law, most: int = 40) -> Iterator[Mutant]:
                 read_function(_shell(f.fn, code), changed, file, f.measured)
             except (LawError, SyntaxError, ValueError, TypeError): continue
             count += 1
-            yield Mutant(f.__name__, change, search(broken(law, f, code), tuple(p.sort for p in law.params), 300, 40))
+            yield Mutant(f.__name__, change, search(broken(law, f, code), tuple(p.sort for p in law.params), 200, 40))
+
+
+# %%
+#| export
+def sample(law: Law, enough: int = 10) -> list[Mutant]:
+    "Mutants until there are `enough` and one of them was noticed, or all that there are."
+    tried = []
+    for m in mutants(law):
+        tried.append(m)
+        if len(tried) >= enough and any(t.found.counterexample is not None for t in tried): break
+    return tried
 
 
 # %% [markdown]

@@ -6,8 +6,24 @@
 # > Every law that bendml states, with what was found out about it.
 
 # %% [markdown]
-# This page collects. It finds the laws of all modules, or of a file of yours, has them proved, and makes a table of
-# them; the table below is the result of running this page.
+# Each row is a law: what it says, in words and in symbols; for how many of its obligations each solver found a proof; how
+# many of the small changes that we made to its functions it noticed; and what it says nothing about. The table was made by
+# running what stands below it.
+
+# %%
+#| echo: false
+#| output: asis
+from bendml.laws.claims import claims, find, row, summary
+
+rows = [row(l) for l in find()]
+print(summary(rows), claims(rows), sep='\n\n')
+
+# %% [markdown]
+# A law that notices no mutant is not a bad law. `le_trans` holds for many relations besides "at most", so a broken `le` may
+# well obey it; it takes `le_refl`, `le_antisym` and `le_total` beside it to say what `le` is.
+
+# %% [markdown]
+# ## How it is made
 
 # %%
 #| hide
@@ -20,7 +36,7 @@ import click
 
 import bendml
 from bendml.laws.datatypes import LawError
-from bendml.laws.guards import Mutant, mutants
+from bendml.laws.guards import Mutant, sample
 from bendml.laws.induct import Law, functions
 from bendml.laws.prove import Theorem, prove, report, statement
 from bendml.laws.solvers import SOLVERS
@@ -41,22 +57,34 @@ def law_modules() -> list[str]:
     files = {n: Path(bendml.__path__[0], *n.split('.')[1:]).with_suffix('.py') for n in names}
     return [n for n, f in files.items() if re.search(r'^@(law|axiom)\b', f.read_text(), re.M)]
 
+
+# %%
+#| export
 def load(path: str) -> object:
     "Import a file with laws."
     file = Path(path).resolve()
     if not file.is_file(): raise LawError(path, 'no such file', 'a Python file with laws', 'nothing')
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
+    name = file.stem
+    while name in sys.modules: name += '_'
+    spec = importlib.util.spec_from_file_location(name, file)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.parent))
-    sys.modules[file.stem] = module
     try: spec.loader.exec_module(module)
+    except LawError: raise
+    except Exception as e: raise LawError(path, 'the file cannot be imported', 'Python that runs', f'{type(e).__name__}: {e}') from e
     finally: sys.path.remove(str(file.parent))
     return module
 
+
+# %%
+#| export
 def laws_of(module: object) -> list[Law]:
     "The laws that a module states, in order."
     return [v for v in vars(module).values() if isinstance(v, Law) and v.__module__ == module.__name__]
 
+
+# %%
+#| export
 def find(patterns: Iterable[str] = ()) -> list[Law]:
     "The laws in files (`*.py`), and those of bendml whose name, or module and name, matches a pattern; without any, all of bendml's."
     files, words = [p for p in patterns if p.endswith('.py')], [p for p in patterns if not p.endswith('.py')]
@@ -93,6 +121,9 @@ class Row(NamedTuple):
     mutants: int
     covers_not: str
 
+
+# %%
+#| export
 def covers_not(t: Theorem) -> str:
     "What a law says nothing about."
     law, out = t.law, []
@@ -103,32 +134,41 @@ def covers_not(t: Theorem) -> str:
     if named := [f.__name__ for f in functions(law) if not f.cases]: out.append(f"what {', '.join(named)} are" + (f" beyond {', '.join(a.__name__ for a in t.axioms)}" if t.axioms else ''))
     return '; '.join(out)
 
+
+# %%
+#| export
 def row(law: Law, kill: bool = True) -> Row:
     "Prove a law, break what it speaks of, and say what came out."
     t = prove(law)
-    tried: list[Mutant] = list(mutants(law)) if kill and t.holds and not law.assumed else []
+    tried: list[Mutant] = sample(law) if kill and t.holds and not law.assumed else []
     by = {s: sum(o.said(s) == 'unsat' for o in t.obligations) for s in SOLVERS}
     return Row(law.__name__, law.__module__, (law.__doc__ or '').strip(), statement(law).strip(), t.verdict, by, len(t.obligations), round(1000*t.seconds),
                t.found.passed, sum(m.found.counterexample is not None for m in tried), len(tried), covers_not(t))
 
 
 # %% [markdown]
-# ## The table
+# ## In Markdown
 
 # %%
 #| export
 def _cell(text: str) -> str: return ' '.join(text.split()).replace('|', '\\|')
 
+
+# %%
+#| export
 def claims(rows: list[Row]) -> str:
     "The table of claims, in Markdown."
-    out = ['| law | it says | in symbols | z3 | cvc5 | ms | mutants noticed | it does not cover |', '|---|---|---|---|---|---|---|---|']
+    out = ['| law | it says | in symbols | verdict | z3 | cvc5 | ms | mutants noticed | it does not cover |', '|---|---|---|---|---|---|---|---|---|']
     for module in dict.fromkeys(r.module for r in rows):
-        out.append(f'| **{module}** | | | | | | | |')
+        out.append(f'| **{module}** | | | | | | | | |')
         for r in (r for r in rows if r.module == module):
-            marks = [r.verdict]*2 if r.verdict not in ('proved', 'confirmed') else [f'{r.solvers[s]} of {r.obligations}' for s in SOLVERS]
-            out.append(f"| {r.name} | {_cell(r.words)} | `{_cell(r.symbols)}` | {' | '.join(marks)} | {r.ms} | {r.killed} of {r.mutants} | {_cell(r.covers_not)} |")
+            by = ' | '.join(f'{r.solvers[s]} of {r.obligations}' for s in SOLVERS)
+            out.append(f"| {r.name} | {_cell(r.words)} | `{_cell(r.symbols)}` | {r.verdict} | {by} | {r.ms} | {r.killed} of {r.mutants} | {_cell(r.covers_not)} |")
     return '\n'.join(out)
 
+
+# %%
+#| export
 def summary(rows: list[Row]) -> str:
     "One line about all of them."
     count = lambda *v: sum(r.verdict in v for r in rows)
@@ -137,17 +177,6 @@ def summary(rows: list[Row]) -> str:
             f'{count("assumed")} axioms, {count("refuted", "open", "vacuous", "stale")} not proved. '
             + (f'No mutant that we tried is noticed by {", ".join(survived)}.' if survived else 'Each law notices a mutant.'))
 
-
-# %%
-#| echo: false
-#| output: asis
-rows = [row(l) for l in find()]
-print(summary(rows), claims(rows), sep='\n\n')
-
-
-# %% [markdown]
-# A law that notices no mutant is not a bad law. `le_trans` holds for many relations besides "at most", so a broken `le` may
-# well obey it; it takes `le_refl`, `le_antisym` and `le_total` beside it to say what `le` is.
 
 # %% [markdown]
 # ## On the command line
@@ -164,13 +193,21 @@ def write_smt(laws: list[Law], folder: Path) -> int:
     for name, text in texts.items(): (folder/name).write_text(text.replace('(set-logic ALL)', '(set-info :status unsat)\n(set-logic ALL)'))
     return len(texts)
 
+
+# %%
+#| export
+def many(n: int, thing: str) -> str: return f"{n} {thing}{'s'*(n != 1)}"
+
 def finish(rows: list[Row]) -> None:
     "The last line, and the exit code."
     bad = [r for r in rows if r.verdict not in ('proved', 'confirmed', 'assumed')]
-    count = f'{len(rows)} laws, {sum(r.obligations for r in rows)} obligations'
+    count = f"{many(len(rows), 'law')}, {many(sum(r.obligations for r in rows), 'obligation')}"
     click.echo(f'ALL PROOFS CHECK: {count}' if rows and not bad else f'SOME PROOFS FAIL: {len(bad)} of {count}' if rows else 'SOME PROOFS FAIL: no laws found')
     if bad or not rows: sys.exit(1)
 
+
+# %%
+#| export
 @click.command()
 @click.argument('patterns', nargs=-1)
 @click.option('--statements', is_flag=True, help='Only what the laws say, without proving them.')
@@ -180,13 +217,19 @@ def finish(rows: list[Row]) -> None:
 @click.option('--table', is_flag=True, help='The table of claims, in Markdown.')
 def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bool, smt: Path | None, table: bool):
     "Prove laws: those in files, or those of bendml with a word in their names."
-    try: laws = find(patterns)
+    try: _laws(patterns, statements, as_json, kill, smt, table)
     except LawError as e:
-        click.echo(f'{e}\nSOME PROOFS FAIL: a file was refused')
+        click.echo(f'{e}\nSOME PROOFS FAIL: something was refused')
         sys.exit(1)
+
+
+# %%
+#| export
+def _laws(patterns, statements, as_json, kill, smt, table) -> None:
+    laws = find(patterns)
     if statements:
         for l in laws: click.echo(f'{l.__module__}.{l.__name__}\n{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
-        click.echo(f'{len(laws)} laws')
+        click.echo(many(len(laws), 'law'))
         return
     rows = []
     for l in laws:

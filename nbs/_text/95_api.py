@@ -13,6 +13,10 @@
 _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
+    'open_weights': 'checkpoint', 'read_gguf': 'checkpoint',
+    'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint',
+    'Tokenizer': 'tokenizer',
+    'Arr': 'shape', 'Dim': 'shape', 'Mat': 'shape', 'ShapeError': 'shape', 'Vec': 'shape', 'typed': 'shape',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

@@ -1,0 +1,83 @@
+"What the pages say about a law, the table of claims says too; and the table is what a run of all proofs gives."
+import json, re, subprocess, sys
+from pathlib import Path
+
+import pytest
+from tools.notebooks import ROOT
+
+VERDICTS = 'confirmed|proved|refuted|open|vacuous|stale|assumed'
+
+
+def rows(markdown: str) -> dict[tuple[str, str], list[str]]:
+    "(module, law) -> the cells of its row, without the time."
+    found, module = {}, ''
+    for line in markdown.splitlines():
+        cells = [c.strip() for c in re.split(r'(?<!\\)\|', line)[1:-1]]
+        if len(cells) == 9 and cells[0].startswith('**'): module = cells[0].strip('*')
+        elif len(cells) == 9 and re.fullmatch(VERDICTS, cells[3]): found[module, cells[0]] = cells[1:6] + cells[7:]
+    return found
+
+
+def outputs(notebook: Path):
+    for cell in json.loads(notebook.read_text())['cells']:
+        for output in cell.get('outputs', []):
+            data = output.get('data', {})
+            yield from (''.join(data[kind]) for kind in ('text/plain', 'text/markdown') if kind in data)
+            yield ''.join(output.get('text', ''))
+
+
+@pytest.fixture(scope='module')
+def table(): return rows((ROOT/'CLAIMS.md').read_text())
+
+
+def test_the_table_is_not_empty(table):
+    assert len(table) >= 35 and {m for m, _ in table} >= {'bendml.nat', 'bendml.lists'}
+
+
+def module_of(notebook: Path) -> str:
+    found = re.search(r'#\|\s*default_exp ([\w.]+)', notebook.read_text())
+    return f'bendml.{found[1]}' if found else ''
+
+
+@pytest.mark.parametrize('notebook', sorted((ROOT/'nbs').glob('*.ipynb')), ids=lambda p: p.stem)
+def test_a_page_agrees_with_the_table(notebook, table):
+    "Both the theorem that a page shows, `name: verdict`, and a line `name  verdict ...` of a list."
+    module = module_of(notebook)
+    for text in outputs(notebook):
+        for name, verdict in re.findall(rf'^(\w+)(?:: | +)({VERDICTS})\b', text, re.M):
+            if (module, name) in table: assert table[module, name][2] == verdict, f'{notebook.name} says that {name} is {verdict}'
+
+
+def test_a_page_that_disagrees_would_be_noticed(tmp_path, table):
+    page = tmp_path/'18_nat.ipynb'
+    page.write_text((ROOT/'nbs/18_nat.ipynb').read_text().replace('add_zero: confirmed', 'add_zero: refuted'))
+    with pytest.raises(AssertionError, match='add_zero is refuted'): test_a_page_agrees_with_the_table(page, table)
+
+
+@pytest.mark.slow
+def test_the_table_is_what_a_run_gives(table):
+    "`make docs` writes CLAIMS.md; the page about claims shows the same table."
+    code = "from bendml.cli import main; main(['laws', '--table'])"
+    fresh = rows(subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, check=True).stdout)
+    assert table == fresh, 'run `make docs`, and commit CLAIMS.md'
+    shown = {k: v for text in outputs(ROOT/'nbs/92_claims.ipynb') for k, v in rows(text).items()}
+    assert shown == fresh, 'run `make outputs`, and commit nbs/92_claims.ipynb'
+
+
+@pytest.mark.parametrize('example', sorted((ROOT/'examples').glob('*.py')), ids=lambda p: p.stem)
+def test_an_example_with_laws_is_proved(example):
+    if not re.search(r'^@law\b', example.read_text(), re.M): return
+    code = 'from bendml.cli import main; main(prog_name="bendml")'
+    run = subprocess.run([sys.executable, '-W', 'ignore', '-c', code, 'laws', example], capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.splitlines()[-1].startswith('ALL PROOFS CHECK'), run.stdout
+
+
+def test_the_trusted_part_is_small():
+    "The count that the page about trust shows, and no function over 40 lines."
+    text = next(t for t in outputs(ROOT/'nbs/94_trust.ipynb') if 'together' in t)
+    assert int(re.search(r'together +(\d+)', text)[1]) <= 850
+    assert all(int(n) <= 40 for n in re.findall(r'longest function has (\d+)', text))
+    for module in ('terms', 'solvers', 'read', 'reflect', 'induct', 'datatypes', 'prove', 'guards', 'claims', 'verdict'):
+        import ast
+        tree = ast.parse((ROOT/'bendml/laws'/f'{module}.py').read_text())
+        assert [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.end_lineno - n.lineno >= 40] == []
