@@ -41,6 +41,7 @@ OURS = {k.__name__: k for k in vars(sums).values() if isinstance(k, Kernel)}
 copied = lambda args: [a.copy() if isinstance(a, np.ndarray) else a for a in args]
 arrays = lambda args: [a for a in args if isinstance(a, np.ndarray)]
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', OURS)
 def test_compiled_equals_plain_bit_for_bit(name):
     "On shapes with 0 and 1 in them. Exponentials are left out: Python's and the compiler's may differ in the last bit."
@@ -210,6 +211,7 @@ def test_a_call_costs_little_more_than_numbas():
     best = [min(t) for t in zip(*[(one(axpy), one(axpy.inner)) for _ in range(20)])]
     assert best[0] - best[1] < 3e-6
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_it_says_so_once(tmp_path):
     "A folder that cannot be written, and no home: compiled anyway, with one warning."
     path = tmp_path/'here'/'d.py'

@@ -6,7 +6,7 @@
 __all__ = ['BOUNDS', 'bare', 'within', 'Seen', 'Watch', 'Watched', 'fillings', 'run_watched', 'smallest', 'evaluate', 'refusal']
 
 # %% ../../nbs/28_search.ipynb #3176f289
-import ast, copy, re, sys
+import ast, copy, re, sys, time
 from typing import Callable
 
 import numpy as np
@@ -152,14 +152,15 @@ def _number(value: str) -> int | bool | None:
     value = value.replace('(', '').replace(')', '').replace(' ', '')
     return {'true': True, 'false': False}.get(value, int(value) if re.fullmatch(r'-?\d+', value) else None)
 
-def smallest(check: Check) -> dict | None:
+def smallest(check: Check, most: int = 2**63, seconds: float = 6.0) -> dict | None:
     "The smallest values of all symbols for which a condition fails; None if none was found."
-    question = text(check)
+    question, end = text(check), time.monotonic() + seconds
     ints = re.findall(r'\(declare-const (\S+) Int\)', question)
     for bound in BOUNDS:
+        if bound > most or time.monotonic() > end: return None
         small = ''.join(f'(assert (<= (- {bound}) {v} {bound}))\n' for v in ints)
         for solver in ('z3', 'cvc5'):
-            answer, = discharge(question.replace('(check-sat)', small + '(check-sat)'), (solver,), model=True, wall=1.0, limit={'z3': 300_000, 'cvc5': 3_000_000})
+            answer, = discharge(question.replace('(check-sat)', small + '(check-sat)'), (solver,), model=True, wall=0.5, limit={'z3': 300_000, 'cvc5': 3_000_000})
             if answer.result != 'unknown': break
         if answer.result == 'sat': return {n.strip('|')[1:]: _number(v) for n, v in answer.model.items() if _number(v) is not None}
     return None

@@ -240,7 +240,10 @@ def _param(name: str, annotation: object, where: str) -> Param:
 def read_kernel(fn: types.FunctionType) -> Source:
     "Read a kernel's source; `KernelError` for parameters that are not understood."
     try: node, file = read_source(fn)
-    except LawError as e: raise KernelError(*str(e).split(': ', 1), 'a function in a file or a notebook', 'none') from None
+    except LawError as e:
+        said = dict(line.lstrip('- ').replace(' : ', ': ', 1).split(': ', 1) for line in str(e).splitlines()[1:])
+        raise KernelError(str(e).split(': ')[0], e.problem, said.get('expected', ''), said.get('observed', ''), hint=said.get('hint', '')) from None
+    if 'ipython-input' in file or '/ipykernel_' in fn.__code__.co_filename: file = 'cell'
     where, a = f'{file}:{node.lineno} in {fn.__name__}', node.args
     if len(node.decorator_list) > 1: raise KernelError(where, 'more than one decorator', 'one', ', '.join(map(ast.unparse, node.decorator_list)), hint='another decorator could change what runs')
     if a.defaults or a.kw_defaults or a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:

@@ -177,6 +177,22 @@ class Conditions(Arithmetic):
         self.facts += found + other
         return choose(c, a, b)
 
+
+# %%
+from bendml.kernel.contracts import Source
+walk = Conditions(Source('f', 'f.py', 'f.py', ast.parse('def f(): pass').body[0], (), {}))
+i, n = walk.fresh('i', INT, (0, 100)), walk.fresh('n', INT, (0, 2**48))
+walk.env |= {'i': i, 'n': n}
+t = walk.value(ast.parse('(i + 1)*n', mode='eval').body)
+walk.span(t)
+
+# %% [markdown]
+# A product that may not fit leaves something to prove:
+
+# %%
+walk.value(ast.parse('n*n', mode='eval').body)
+[(c.kind, ast.unparse(c.node)) for c in walk.checks]
+
 # %% [markdown]
 # ## What this does not show
 #

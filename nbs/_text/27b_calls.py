@@ -157,6 +157,20 @@ class KernelWalk(Bodies):
         self.source, self.env, self.kinds, self.calls, self.last = caller
         return result
 
+
+# %%
+from bendml.kernel.contracts import f32, prange, read_kernel
+
+def transpose(n: Size, m: Size, x: Buf["n*m", f32], y: Buf["m*n", f32]):
+    for i in prange(n):
+        for j in range(m): y[j*n + i] = x[i*m + j]
+
+walk = KernelWalk(read_kernel(transpose)).run()
+for a in walk.accesses: print('write' if a.write else 'read ', a.buffer.name, ast.unparse(a.node), '  inside', [l.name for l in a.loops])
+
+# %%
+[c.kind for c in walk.checks]
+
 # %% [markdown]
 # ## What this does not show
 #

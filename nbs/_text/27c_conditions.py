@@ -217,8 +217,40 @@ def hints(facts: tuple[Term, ...], goal: Term) -> list[Term]:
                     if c == d and x != y: out += [step_up(x, y, c), step_up(y, x, c)]
     return list(dict.fromkeys(out))[:200]
 
-def text(check: Check, hinted: bool = False) -> str:
+def hinted(check: Check) -> Check:
+    "A condition, with facts about its products."
+    return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
+
+def text(check: Check) -> str:
     "The condition as a text that a solver answers with `unsat` if it always holds."
     facts = list(dict.fromkeys(check.facts))
-    more = [('of products', h) for h in hints(tuple(facts), check.goal)] if hinted else []
-    return script([('known', f) for f in facts if f != TRUE] + more, check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+    return script([('known', f) for f in facts if f != TRUE], check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+
+
+# %% [markdown]
+# The two facts, for all numbers:
+
+# %%
+from bendml.laws.solvers import discharge
+x, y, c = (Var(n, INT) for n in 'xyc')
+for fact in (step_up(x, y, c), stays_up(x, c)):
+    assert all(a.result == 'unsat' for a in discharge(script([], fact)))
+
+# %% [markdown]
+# What the solvers are asked about one access of a matrix product:
+
+# %%
+from bendml.kernel.contracts import Buf, Size, f32, read_kernel
+
+def clear(n: Size, m: Size, x: Buf["n*m", f32]):
+    for i in range(n):
+        for j in range(m): x[i*m + j] = 0
+
+checks = conditions(read_kernel(clear))
+print(text(next(c for c in checks if c.kind == 'bounds')))
+
+# %% [markdown]
+# ## What this does not show
+#
+# That all cells of a buffer are written, where the form of an index does not tell the round. It is refused then, and an index
+# written as $im + j$ helps.

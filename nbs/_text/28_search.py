@@ -14,7 +14,7 @@
 # %%
 #| hide
 #| export
-import ast, copy, re, sys
+import ast, copy, re, sys, time
 from typing import Callable
 
 import numpy as np
@@ -185,14 +185,15 @@ def _number(value: str) -> int | bool | None:
     value = value.replace('(', '').replace(')', '').replace(' ', '')
     return {'true': True, 'false': False}.get(value, int(value) if re.fullmatch(r'-?\d+', value) else None)
 
-def smallest(check: Check) -> dict | None:
+def smallest(check: Check, most: int = 2**63, seconds: float = 6.0) -> dict | None:
     "The smallest values of all symbols for which a condition fails; None if none was found."
-    question = text(check)
+    question, end = text(check), time.monotonic() + seconds
     ints = re.findall(r'\(declare-const (\S+) Int\)', question)
     for bound in BOUNDS:
+        if bound > most or time.monotonic() > end: return None
         small = ''.join(f'(assert (<= (- {bound}) {v} {bound}))\n' for v in ints)
         for solver in ('z3', 'cvc5'):
-            answer, = discharge(question.replace('(check-sat)', small + '(check-sat)'), (solver,), model=True, wall=1.0, limit={'z3': 300_000, 'cvc5': 3_000_000})
+            answer, = discharge(question.replace('(check-sat)', small + '(check-sat)'), (solver,), model=True, wall=0.5, limit={'z3': 300_000, 'cvc5': 3_000_000})
             if answer.result != 'unknown': break
         if answer.result == 'sat': return {n.strip('|')[1:]: _number(v) for n, v in answer.model.items() if _number(v) is not None}
     return None
@@ -251,3 +252,25 @@ def refusal(source: Source, check: Check, shown: bool = True) -> KernelError:
         if seen: lines.append(f'- run      : {seen}')
     else: lines.append('- smallest : none found; the solvers gave up')
     return KernelError(check.where, _PROBLEM.get(check.kind, check.kind), expected, observed, '\n'.join(lines), _HINT.get(check.kind, '' if at else 'an invariant, an assert or a simpler index may help'))
+
+
+# %%
+from bendml.kernel.conditions import conditions
+from bendml.kernel.contracts import read_kernel
+
+def shift(n: Size, x: Buf["n", f32]):
+    for i in range(n): x[i] = x[i + 1]
+
+check = next(c for c in conditions(read_kernel(shift)) if ast.unparse(c.node) == 'x[i + 1]')
+smallest(check)
+
+# %%
+run_watched(read_kernel(shift), {'n': 1})
+
+# %%
+print(refusal(read_kernel(shift), check))
+
+# %% [markdown]
+# ## What this does not show
+#
+# That there is no failing case where none was found. The solvers may give up, and then the kernel is refused without one.

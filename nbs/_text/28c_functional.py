@@ -233,6 +233,45 @@ def broken_promise(source: Source, check: Check) -> KernelError:
     values = ', '.join(f'{n}={[float(x) for x in v] if isinstance(v, list) else v}' for n, v in found[1].items())
     return KernelError(check.where, 'a claim about values that does not hold', check.expected, found[0], f'{more}\n- values   : {values}')
 
+
+# %%
+from bendml.kernel.contracts import Buf, Size, ensures, f32, invariant, read_kernel
+from bendml.kernel.numbers import Number, fadd, fnum
+from bendml.laws.datatypes import Array, select
+from bendml.laws.reflect import pure
+
+@pure(measure='p')
+def total(x: Array[int, Number], p: int) -> Number:
+    if p <= 0: return fnum(0)
+    return fadd(total(x, p - 1), select(x, p - 1))
+
+def add_up(n: Size, x: Buf["n", f32], out: Buf["1", f32]):
+    acc = f32(0)
+    for i in range(n):
+        invariant(acc == total(x, i))
+        acc += x[i]
+    out[0] = acc
+    ensures(out[0] == total(x, n))
+
+[c.expected for c in functional(read_kernel(add_up))]
+
+
+# %% [markdown]
+# Added from the other end, it is another sum:
+
+# %%
+def add_down(n: Size, x: Buf["n", f32], out: Buf["1", f32]):
+    acc = f32(0)
+    for i in range(n):
+        invariant(acc == total(x, i))
+        acc = x[i] + acc
+    out[0] = acc
+    ensures(out[0] == total(x, n))
+
+from bendml.kernel.conditions import text
+from bendml.laws.solvers import discharge
+[(c.expected, [a.result for a in discharge(text(c))]) for c in functional(read_kernel(add_down))]
+
 # %% [markdown]
 # ## What this does not show
 #

@@ -13,12 +13,14 @@
 #| hide
 #| export
 import math
+from fractions import Fraction
 
 from bendml.kernel import Buf, Size, ensures, f32, filled, invariant, kernel, once, prange, requires
 from bendml.kernel.functional import old
 from bendml.kernel.numbers import Number, fadd, fdiv, fexp, fmax, fmul, fnum, fsub
 from bendml.laws.datatypes import Array, select
-from bendml.laws.reflect import pure
+from bendml.laws.prove import axiom, law, prove
+from bendml.laws.reflect import abstract, pure
 
 
 # %% [markdown]
@@ -336,3 +338,73 @@ def softmax(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
         invariant(all(y[i] == fdiv(fexp(fsub(x[i], top)), total) for i in range(j)), all(y[i] == fexp(fsub(x[i], top)) for i in range(j, n)))
         y[j] /= total
     ensures(all(y[i] == fdiv(fexp(fsub(x[i], greatest(x, n))), exps(x, greatest(x, n), n)) for i in range(n)), filled(y))
+
+
+# %% [markdown]
+# That the shares sum to one is true of exact numbers, not of rounded ones. Here is that law, about the same formula with fractions
+# in the place of floats, and with nothing known of the exponential but that it is positive.
+
+# %%
+#| export
+@abstract
+def exact_exp(x: Fraction) -> Fraction: return Fraction(2)**int(x)
+@axiom
+def exp_positive(x: Fraction): return exact_exp(x) > Fraction(0)
+
+@pure(measure='p')
+def exact_exps(x: Array[int, Fraction], top: Fraction, p: int) -> Fraction:
+    "The sum of the exponentials of the first p cells, less top."
+    if p <= 0: return Fraction(0)
+    return exact_exps(x, top, p - 1) + exact_exp(select(x, p - 1) - top)
+
+@pure
+def share(e: Fraction, total: Fraction) -> Fraction:
+    "A part of a total."
+    return Fraction(0) if total == Fraction(0) else e/total
+
+@pure(measure='p')
+def shares(x: Array[int, Fraction], top: Fraction, total: Fraction, p: int) -> Fraction:
+    "The sum of the first p cells' shares."
+    if p <= 0: return Fraction(0)
+    return shares(x, top, total, p - 1) + share(exact_exp(select(x, p - 1) - top), total)
+
+
+# %%
+#| export
+@law
+def share_adds(a: Fraction, b: Fraction, total: Fraction):
+    "The share of a sum is the sum of the shares."
+    return share(a, total) + share(b, total) == share(a + b, total)
+
+@law(induct='p', cite=[share_adds])
+def shares_add_up(x: Array[int, Fraction], top: Fraction, total: Fraction, p: int):
+    "All shares together are the share of all together."
+    return shares(x, top, total, p) == share(exact_exps(x, top, p), total)
+
+@law(induct='p', cite=[exp_positive])
+def exps_not_negative(x: Array[int, Fraction], top: Fraction, p: int):
+    "A sum of exponentials is not negative."
+    return exact_exps(x, top, p) >= Fraction(0)
+
+@law(cite=[exp_positive, exps_not_negative.at(p='p - 1')])
+def exps_positive(x: Array[int, Fraction], top: Fraction, p: int):
+    "A sum of at least one exponential is positive."
+    assert p > 0
+    return exact_exps(x, top, p) > Fraction(0)
+
+@law(cite=[shares_add_up, exps_positive])
+def softmax_sums_to_one(x: Array[int, Fraction], top: Fraction, p: int):
+    "The shares of at least one cell sum to one."
+    assert p > 0
+    return shares(x, top, exact_exps(x, top, p), p) == Fraction(1)
+
+
+# %%
+[(l.__name__, prove(l).verdict) for l in (share_adds, shares_add_up, exps_not_negative, exps_positive, softmax_sums_to_one)]
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That the law about fractions and the kernel speak of the same formula: both are on this page, and it is the reader who compares.
+# - Rounding. The kernel's shares sum to one up to a rounding error, which is tested, not proved.
+# - Reordered sums. A faster kernel that adds in another order computes another float; it is held to these by a bound.

@@ -59,16 +59,17 @@ y
 try: smooth(2, 5, 3, np.arange(10, dtype=f32), np.empty(10, f32))
 except KernelError as e: print(e)
 
+
 # %% [markdown]
 # Had the rows of `y` been taken to be `n` long, as those of `x` are, the last row would have been written past the end:
 
 # %%
-try:
-    @kernel
-    def smooth_wrongly(rows: Size, n: Size, w: Size, x: Buf["rows*n", f32], y: Buf["rows*(n - w + 1)", f32]):
-        requires(1 <= w, w <= n)
-        for r in prange(rows):
-            for i in range(n - w + 1): y[r*n + i] = x[r*n + i]
+def smooth_wrongly(rows: Size, n: Size, w: Size, x: Buf["rows*n", f32], y: Buf["rows*(n - w + 1)", f32]):
+    requires(1 <= w, w <= n)
+    for r in prange(rows):
+        for i in range(n - w + 1): y[r*n + i] = x[r*n + i]
+
+try: kernel(smooth_wrongly)
 except KernelError as e: print(e)
 
 # %% [markdown]
