@@ -39,7 +39,7 @@ def answers(check: Check) -> dict[str, Answer]:
     if len(proved()) < 2: _ask(check, said, 2.0)
     return said
 
-# %% ../../nbs/29_proofs.ipynb #e2ccb9db
+# %% ../../nbs/29_proofs.ipynb #f347bd50
 def needed(check: Check) -> Check:
     "A condition that z3 proves, with no more facts than z3 needs."
     facts = list(dict.fromkeys(check.facts))

@@ -221,7 +221,7 @@ def softmax(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
         y[j] /= total
     ensures(all(y[i] == fdiv(fexp(fsub(x[i], greatest(x, n))), exps(x, greatest(x, n), n)) for i in range(n)), filled(y))
 
-# %% ../../nbs/29c_sums.ipynb #61506d62
+# %% ../../nbs/29c_sums.ipynb #a654ee79
 @abstract
 def exact_exp(x: Fraction) -> Fraction: return Fraction(2)**int(x)
 @axiom
@@ -244,7 +244,7 @@ def shares(x: Array[int, Fraction], top: Fraction, total: Fraction, p: int) -> F
     if p <= 0: return Fraction(0)
     return shares(x, top, total, p - 1) + share(exact_exp(select(x, p - 1) - top), total)
 
-# %% ../../nbs/29c_sums.ipynb #dff109ad
+# %% ../../nbs/29c_sums.ipynb #c3a7dcbd
 @law
 def share_adds(a: Fraction, b: Fraction, total: Fraction):
     "The share of a sum is the sum of the shares."
