@@ -7,9 +7,10 @@ __all__ = ['Vec', 'Mat', 'Leaf', 'Node', 'R', 'radd', 'rmul', 'r0', 'a_comm', 'a
            'dist', 'dot', 'vadd', 'scale', 'matvec', 'vecmat', 'matmul', 'dot_nil', 'swap4', 'dot_vadd', 'dot_scale',
            'adjoint', 'column', 'transpose', 'as_long', 'same', 'rectangular', 'matching', 'column_alone',
            'column_times', 'column_long', 'column_long_alone', 'as_long_same', 'as_long_same_back', 'transpose_long',
-           'vadd_nil', 'transpose_vecmat', 'adjoint_transpose', 'Bands', 'banded', 'rows_of', 'halved', 'matvec_append',
-           'bands_are_rows', 'band_len', 'exact_length', 'read_into', 'reader', 'leaf_len', 'reshape_swap',
-           'reshape_flat', 'product_rows']
+           'vadd_nil', 'transpose_vecmat', 'adjoint_transpose', 'transpose_column', 'Bands', 'banded', 'rows_of',
+           'halved', 'matvec_append', 'bands_are_rows', 'band_len', 'exact_length', 'read_into', 'reader', 'leaf_len',
+           'reshape_swap', 'reshape_flat', 'widths', 'scale_len', 'vadd_len', 'vadd_assoc', 'vadd_comm', 'scale_vadd',
+           'madd', 'vadd_swap', 'vecmat_madd', 'matmul_madd', 'vecmat_len', 'product_columns', 'product_rows']
 
 # %% ../../nbs/40_lists.ipynb #b7d4f01a
 from typing import Self
@@ -210,30 +211,42 @@ def as_long_same_back(u: List[R], v: List[R], t: List[List[R]]):
     return as_long(u, t)
 
 # %% ../../nbs/40_lists.ipynb #f13edd78
-@law(induct='w', gen=['r'], cite=[as_long_same, as_long_same_back, column_long, column_long_alone])
-def transpose_long(r: List[R], w: List[List[R]], q: List[R]):
+@law(induct='w', cite=[as_long_same, as_long_same_back, column_long.seen('column(r, t)'), column_long_alone.seen('column(r, Nil())')],
+     split=['w.tail'], trigger='rectangular(r, w)')
+def transpose_long(r: List[R], w: List[List[R]]):
     "The transposed matrix has as many rows as the matrix has columns."
-    assert rectangular(r, Cons(q, w))
-    return as_long(r, transpose(Cons(q, w)))
+    assert rectangular(r, w)
+    assert w != Nil()
+    return as_long(r, transpose(w))
 
 @law(induct='u')
 def vadd_nil(u: List[R]):
     "Adding nothing changes nothing."
     return vadd(u, Nil()) == u
 
-@law(induct='w', gen=['g', 'q'], cite=[transpose_long, column_alone, column_times, vadd_nil, as_long_same])
-def transpose_vecmat(q: List[R], w: List[List[R]], g: List[R]):
+@law(induct='w', gen=['g'], cite=[transpose_long, column_alone, column_times, vadd_nil, as_long_same], split=['w.tail'],
+     trigger='rectangular(r, w); matvec(transpose(w), g)')
+def transpose_vecmat(r: List[R], w: List[List[R]], g: List[R]):
     "The transposed matrix times g is g times the matrix."
-    assert rectangular(q, w)
-    assert matching(g, Cons(q, w))
-    return matvec(transpose(Cons(q, w)), g) == vecmat(g, Cons(q, w))
+    assert rectangular(r, w)
+    assert w != Nil()
+    assert matching(g, w)
+    return matvec(transpose(w), g) == vecmat(g, w)
 
 @law(cite=[adjoint, transpose_vecmat])
-def adjoint_transpose(q: List[R], w: List[List[R]], g: List[R], v: List[R]):
+def adjoint_transpose(r: List[R], w: List[List[R]], g: List[R], v: List[R]):
     "The adjoint of a matrix is its transpose."
-    assert rectangular(q, w)
-    assert matching(g, Cons(q, w))
-    return dot(g, matvec(Cons(q, w), v)) == dot(matvec(transpose(Cons(q, w)), g), v)
+    assert rectangular(r, w)
+    assert w != Nil()
+    assert matching(g, w)
+    return dot(g, matvec(w, v)) == dot(matvec(transpose(w), g), v)
+
+@law(induct='r', gen=['t'], cite=[])
+def transpose_column(r: List[R], t: List[List[R]]):
+    "Turned, a first column is the first row again."
+    assert as_long(r, t)
+    assert r != Nil()
+    return transpose(column(r, t)) == Cons(r, transpose(t))
 
 # %% ../../nbs/40_lists.ipynb #e1206b8f
 @datatype
@@ -314,6 +327,81 @@ def reshape_swap(r: Nat, c: Nat):
 def reshape_flat(r: Nat, c: Nat):
     "All in one row."
     return mul(r, c) == mul(S(Z()), mul(r, c))
+
+@pure
+def widths(c: Nat, a: List[List[R]]) -> bool:
+    "Has every row c numbers?"
+    match a:
+        case Nil(): return True
+        case Cons(r, rest): return length(r) == c and widths(c, rest)
+
+@law(induct='v')
+def scale_len(g: R, v: List[R]):
+    "A multiple is as long."
+    return length(scale(g, v)) == length(v)
+
+@law(induct='u', gen=['v'])
+def vadd_len(u: List[R], v: List[R]):
+    "A sum of two equally long vectors is as long."
+    assert length(u) == length(v)
+    return length(vadd(u, v)) == length(v)
+
+@law(induct='u', gen=['w', 'v'], cite=[a_assoc])
+def vadd_assoc(u: List[R], w: List[R], v: List[R]):
+    "Brackets do not matter when vectors are added."
+    return vadd(vadd(u, w), v) == vadd(u, vadd(w, v))
+
+@law(induct='u', gen=['v'], cite=[a_comm])
+def vadd_comm(u: List[R], v: List[R]):
+    "Nor does the order."
+    return vadd(u, v) == vadd(v, u)
+
+@law(induct='u', gen=['v'], cite=[dist])
+def scale_vadd(g: R, u: List[R], v: List[R]):
+    "A multiple of a sum is the sum of the multiples."
+    return scale(g, vadd(u, v)) == vadd(scale(g, u), scale(g, v))
+
+@pure
+def madd(a: List[List[R]], b: List[List[R]]) -> List[List[R]]:
+    "A + B, row by row."
+    match a, b:
+        case Nil(), _: return b
+        case Cons(_, _), Nil(): return a
+        case Cons(x, r), Cons(y, s): return Cons(vadd(x, y), madd(r, s))
+
+@law(cite=[vadd_assoc, vadd_comm])
+def vadd_swap(a: List[R], b: List[R], c: List[R], d: List[R]):
+    "Four vectors added crosswise."
+    return vadd(vadd(a, b), vadd(c, d)) == vadd(a, vadd(b, vadd(c, d))) == vadd(a, vadd(vadd(b, c), d)) == vadd(a, vadd(vadd(c, b), d)) == vadd(a, vadd(c, vadd(b, d))) == vadd(vadd(a, c), vadd(b, d))
+
+@law(induct='g', gen=['a', 'b'], cite=[scale_vadd, vadd_swap, vadd_nil], split=['a', 'b'])
+def vecmat_madd(g: List[R], a: List[List[R]], b: List[List[R]]):
+    "A vector times a sum of matrices is the sum of the products."
+    assert length(a) == length(b)
+    return vecmat(g, madd(a, b)) == vadd(vecmat(g, a), vecmat(g, b))
+
+@law(induct='c', cite=[vecmat_madd])
+def matmul_madd(c: List[List[R]], a: List[List[R]], b: List[List[R]]):
+    "The product distributes over addition."
+    assert length(a) == length(b)
+    return matmul(c, madd(a, b)) == madd(matmul(c, a), matmul(c, b))
+
+@law(induct='a', gen=['g'], cite=[scale_len, vadd_len], split=['a.tail'])
+def vecmat_len(c: Nat, g: List[R], a: List[List[R]]):
+    "g W has as many numbers as W has columns."
+    assert widths(c, a)
+    assert a != Nil()
+    assert length(g) == length(a)
+    return length(vecmat(g, a)) == c
+
+@law(induct='a', cite=[vecmat_len])
+def product_columns(k: Nat, c: Nat, a: List[List[R]], b: List[List[R]]):
+    "A product has as many columns as its right side."
+    assert widths(k, a)
+    assert widths(c, b)
+    assert b != Nil()
+    assert length(b) == k
+    return widths(c, matmul(a, b))
 
 @law(induct='a')
 def product_rows(a: List[List[R]], b: List[List[R]]):
