@@ -7,10 +7,11 @@ __all__ = ['Vec', 'Mat', 'Leaf', 'Node', 'R', 'radd', 'rmul', 'r0', 'a_comm', 'a
            'dist', 'dot', 'vadd', 'scale', 'matvec', 'vecmat', 'matmul', 'dot_nil', 'swap4', 'dot_vadd', 'dot_scale',
            'adjoint', 'column', 'transpose', 'as_long', 'same', 'rectangular', 'matching', 'column_alone',
            'column_times', 'column_long', 'column_long_alone', 'as_long_same', 'as_long_same_back', 'transpose_long',
-           'vadd_nil', 'transpose_vecmat', 'adjoint_transpose', 'transpose_column', 'Bands', 'banded', 'rows_of',
-           'halved', 'matvec_append', 'bands_are_rows', 'band_len', 'exact_length', 'read_into', 'reader', 'leaf_len',
-           'reshape_swap', 'reshape_flat', 'widths', 'scale_len', 'vadd_len', 'vadd_assoc', 'vadd_comm', 'scale_vadd',
-           'madd', 'vadd_swap', 'vecmat_madd', 'matmul_madd', 'vecmat_len', 'product_columns', 'product_rows']
+           'vadd_nil', 'transpose_vecmat', 'adjoint_transpose', 'transpose_column', 'transpose_alone',
+           'transpose_transpose', 'Bands', 'banded', 'rows_of', 'halved', 'matvec_append', 'bands_are_rows', 'band_len',
+           'exact_length', 'read_into', 'reader', 'leaf_len', 'reshape_swap', 'reshape_flat', 'widths', 'scale_len',
+           'vadd_len', 'vadd_assoc', 'vadd_comm', 'scale_vadd', 'madd', 'vadd_swap', 'vecmat_madd', 'matmul_madd',
+           'vecmat_len', 'product_columns', 'product_rows']
 
 # %% ../../nbs/40_lists.ipynb #b7d4f01a
 from typing import Self
@@ -224,7 +225,7 @@ def vadd_nil(u: List[R]):
     "Adding nothing changes nothing."
     return vadd(u, Nil()) == u
 
-@law(induct='w', gen=['g'], cite=[transpose_long, column_alone, column_times, vadd_nil, as_long_same], split=['w.tail'],
+@law(induct='w', gen=['g'], cite=[transpose_long, column_alone, column_times, vadd_nil, as_long_same], split=['w.tail', 'g', 'g.tail'],
      trigger='rectangular(r, w); matvec(transpose(w), g)')
 def transpose_vecmat(r: List[R], w: List[List[R]], g: List[R]):
     "The transposed matrix times g is g times the matrix."
@@ -241,12 +242,26 @@ def adjoint_transpose(r: List[R], w: List[List[R]], g: List[R], v: List[R]):
     assert matching(g, w)
     return dot(g, matvec(w, v)) == dot(matvec(transpose(w), g), v)
 
-@law(induct='r', gen=['t'], cite=[])
+@law(induct='r', gen=['t'], split=['t', 't.tail', 'r.tail', 'column(r.tail, t.tail)'])
 def transpose_column(r: List[R], t: List[List[R]]):
     "Turned, a first column is the first row again."
     assert as_long(r, t)
     assert r != Nil()
     return transpose(column(r, t)) == Cons(r, transpose(t))
+
+
+@law(induct='r')
+def transpose_alone(r: List[R]):
+    "Turned, a single column is a row."
+    assert r != Nil()
+    return transpose(column(r, Nil())) == Cons(r, Nil())
+
+@law(induct='w', cite=[transpose_long, as_long_same, transpose_column, transpose_alone], split=['w.tail', 'w.head', 'r'])
+def transpose_transpose(r: List[R], w: List[List[R]]):
+    "Turned twice, a matrix is what it was."
+    assert rectangular(r, w)
+    assert r != Nil()
+    return transpose(transpose(w)) == w
 
 # %% ../../nbs/40_lists.ipynb #e1206b8f
 @datatype
@@ -386,7 +401,7 @@ def matmul_madd(c: List[List[R]], a: List[List[R]], b: List[List[R]]):
     assert length(a) == length(b)
     return matmul(c, madd(a, b)) == madd(matmul(c, a), matmul(c, b))
 
-@law(induct='a', gen=['g'], cite=[scale_len, vadd_len], split=['a.tail'])
+@law(induct='a', gen=['g'], cite=[scale_len, vadd_len], split=['a.tail', 'g', 'g.tail'])
 def vecmat_len(c: Nat, g: List[R], a: List[List[R]]):
     "g W has as many numbers as W has columns."
     assert widths(c, a)
