@@ -7,7 +7,7 @@ __all__ = ['PIXELS', 'HIDDEN', 'CLASSES', 'ORDERS', 'Mlp', 'init', 'pixels', 'gu
            'fast_steps', 'Epoch', 'train', 'picture', 'command']
 
 # %% ../nbs/70_mnist.ipynb #1bc4d4b0
-import math, os, sys, time
+import functools, math, os, sys, time
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy import float32
 
 from .data import Mnist, load_mnist
+from .tensor import add_row, col_sums, cross_entropy, descend, matmul, matmul_nt, matmul_tn, relu, relu_back
 from .threads import caching, set_threads
 from numba import njit, prange
 
@@ -55,14 +56,46 @@ def guess(
     return (np.maximum(pixels(images) @ p.w1 + p.b1, 0) @ p.w2 + p.b2).argmax(1)
 
 # %% ../nbs/70_mnist.ipynb #3db8199b
+_matmul, _matmul_nt, _matmul_tn = (functools.partial(f, order='sequential') for f in (matmul, matmul_nt, matmul_tn))
+
+def _sequential_step(x, y, w1, b1, w2, b2, lr):
+    "One step of gradient descent on a batch, x (n, 784), y (n,); the parameters change in place. Returns the mean loss."
+    h = relu(add_row(_matmul(x, w1), b1))
+    loss, dz = cross_entropy(add_row(_matmul(h, w2), b2), y)
+    dh = relu_back(_matmul_nt(dz, w2), h)
+    descend(w1, _matmul_tn(x, dh), lr)
+    descend(b1, col_sums(dh), lr)
+    descend(w2, _matmul_tn(h, dz), lr)
+    descend(b2, col_sums(dz), lr)
+    return loss
+
+# %% ../nbs/70_mnist.ipynb #135e207d
+class Sparse(NamedTuple):
+    "The non-zero entries of a matrix, row after row: row i has those from `start[i]` to `start[i + 1]`."
+    start: np.ndarray  # (rows + 1,) int32
+    index: np.ndarray  # (entries,) int32, the column
+    value: np.ndarray  # (entries,) float32
+
+# %% ../nbs/70_mnist.ipynb #01124944
 @njit(cache=caching())
-def _matmul(a, b):
-    "(n, k) times (k, m), each cell summed from left to right."
-    c = np.zeros((a.shape[0], b.shape[1]), float32)
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            for j in range(b.shape[1]): c[i, j] += a[i, k]*b[k, j]
-    return c
+def _nonzeros(x, start, index, value):
+    k = 0
+    for i in range(x.shape[0]):
+        start[i] = k
+        for j in range(x.shape[1]):
+            index[k] = j
+            value[k] = float32(x[i, j])/float32(255)
+            k += x[i, j] != 0
+    start[x.shape[0]] = k
+    return k
+
+def sparse(
+    x: np.ndarray,  # (rows, columns) bytes
+) -> Sparse:
+    "The non-zero bytes of a matrix, divided by 255."
+    start, index, value = np.empty(len(x) + 1, np.int32), np.empty(x.size + 1, np.int32), np.empty(x.size + 1, float32)
+    k = _nonzeros(x, start, index, value)
+    return Sparse(start, index[:k].copy(), value[:k].copy())
 
 # %% ../nbs/70_mnist.ipynb #fc471308
 @njit(cache=caching())
@@ -102,54 +135,6 @@ def _descend_bias(b, d, lr):
         total = float32(0)
         for i in range(d.shape[0]): total += d[i, j]
         b[j] -= lr*total
-
-# %% ../nbs/70_mnist.ipynb #154503ec
-@njit(cache=caching())
-def _sequential_step(x, y, w1, b1, w2, b2, lr):
-    "One step of gradient descent on a batch, x (n, 784), y (n,); the parameters change in place. Returns the mean loss."
-    n = x.shape[0]
-    h = _matmul(x, w1)
-    for i in range(n): _hidden(h[i], b1)
-    z = _matmul(h, w2)
-    dz, loss = np.empty_like(z), float32(0)
-    for i in range(n): loss += _cross_entropy(z[i], b2, y[i], n, dz[i])
-    dh = _matmul(dz, w2.T)
-    for i in range(n):
-        for j in range(HIDDEN):
-            if not h[i, j] > 0: dh[i, j] = 0
-    _descend(w1, _matmul(x.T, dh), lr)
-    _descend_bias(b1, dh, lr)
-    _descend(w2, _matmul(h.T, dz), lr)
-    _descend_bias(b2, dz, lr)
-    return loss*(float32(1)/float32(n))
-
-# %% ../nbs/70_mnist.ipynb #135e207d
-class Sparse(NamedTuple):
-    "The non-zero entries of a matrix, row after row: row i has those from `start[i]` to `start[i + 1]`."
-    start: np.ndarray  # (rows + 1,) int32
-    index: np.ndarray  # (entries,) int32, the column
-    value: np.ndarray  # (entries,) float32
-
-# %% ../nbs/70_mnist.ipynb #01124944
-@njit(cache=caching())
-def _nonzeros(x, start, index, value):
-    k = 0
-    for i in range(x.shape[0]):
-        start[i] = k
-        for j in range(x.shape[1]):
-            index[k] = j
-            value[k] = float32(x[i, j])/float32(255)
-            k += x[i, j] != 0
-    start[x.shape[0]] = k
-    return k
-
-def sparse(
-    x: np.ndarray,  # (rows, columns) bytes
-) -> Sparse:
-    "The non-zero bytes of a matrix, divided by 255."
-    start, index, value = np.empty(len(x) + 1, np.int32), np.empty(x.size + 1, np.int32), np.empty(x.size + 1, float32)
-    k = _nonzeros(x, start, index, value)
-    return Sparse(start, index[:k].copy(), value[:k].copy())
 
 # %% ../nbs/70_mnist.ipynb #da22a231
 @njit(cache=caching())

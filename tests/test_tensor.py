@@ -190,7 +190,7 @@ def anything(draw, ndim=None):
     match draw(st.integers(0, 5)):
         case 0 if x.ndim: x = np.repeat(x, 2, axis=-1)[..., ::2]
         case 1: x = np.asfortranarray(x)
-        case 2: x.flags.writeable = False
+        case 2: x = np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape)  # read-only
         case 3 if x.ndim and x.size: x = np.frombuffer(b'?' + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
     return x
 

@@ -36,7 +36,7 @@ def dense(
     "An array that compiled loops can take; `TensorError` for anything else."
     if type(x) is not np.ndarray and not isinstance(x, np.memmap): raise TensorError(where, 'not an array', 'a NumPy array', _kind(x), 'np.asarray(x, np.float32)')
     if x.dtype != dtype: raise TensorError(where, 'wrong type of numbers', np.dtype(dtype), x.dtype, f'.astype(np.{np.dtype(dtype)})')
-    if x.ndim != ndim: raise TensorError(where, 'wrong number of axes', ('a number', 'Vec', 'Mat')[ndim], typed(x.shape))
+    if x.ndim != ndim: raise TensorError(where, 'wrong number of axes', {1: 'Vec', 2: 'Mat'}.get(ndim, f'{ndim} axes'), typed(x.shape))
     return x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order='C')
 
 # %% ../../nbs/41_arrays.ipynb #b46cb829
