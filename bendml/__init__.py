@@ -11,6 +11,7 @@ _HOME = {  # name: the module that it lives in
     'fetch': 'data', 'read_idx': 'data',
     'open_weights': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint', 'read_gguf': 'checkpoint',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
+    'load_model': 'generate', 'complete': 'generate', 'Sampling': 'generate',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
