@@ -7,7 +7,8 @@
 
 # %% [markdown]
 # A token of SmolLM2 needs some 60,000 exponentials: one for each token that a head looks at, and one for each channel of a
-# gate. One at a time, they take as long as a tenth of the weights. Eight at a time they take next to nothing.
+# gate. They have to be done between the products, while the
+# weights wait; so they are done eight at a time.
 
 # %%
 #| hide
