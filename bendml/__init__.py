@@ -17,6 +17,7 @@ _HOME = {  # name: the module that it lives in
     'open_weights': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint', 'read_gguf': 'checkpoint',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
     'check_grad': 'autograd', 'grad': 'autograd', 'value_and_grad': 'autograd',
+    'load_model': 'generate', 'complete': 'generate', 'Sampling': 'generate',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)
