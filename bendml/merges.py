@@ -12,13 +12,12 @@ __all__ = ['End', 'Line', 'Malformed', 'Good', 'number', 'token', 'proper', 'tok
 # %% ../nbs/32_merges.ipynb #52617b7d
 from typing import Self
 
-from .bpe import (B, Bytes, M, Merge, Table, Tok, below_new, decode, distinct, encode, has,
-                        is_bytes, known, numbered, numbered_below, roundtrip,
-                        size, to_int, wf, wf_distinct)
+from .bpe import B, Bytes, M, Merge, Table, Tok, decode, distinct, encode, has, is_bytes, roundtrip, size
 from .laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from .lists import append, append_assoc
 from .nat import Nat, nat
 from .ranks import rank_first, rank_first_is_in_order, tokens
+from .trained import below_new, known, numbered, numbered_below, to_int, wf, wf_distinct
 
 # %% ../nbs/32_merges.ipynb #29fcc299
 @pure

@@ -20,6 +20,7 @@ from bendml.laws import Cons, List, Nil, law, prove, pure
 from bendml.lists import append
 from bendml.nat import Nat, S, Z
 
+
 # %% [markdown]
 # ## Well-formed tables
 #
@@ -255,6 +256,7 @@ def grow_size(t: Table, choice: Choice):
 def train_size(n: Nat, s: List[Tok]):
     "Training for n merges makes at most n."
     return size(train(n, s)) <= to_int(n)
+
 
 # %% [markdown]
 # ## All of them

@@ -349,7 +349,6 @@ prove(rank_first_is_in_order)
 table = Merge(1, B(97), B(98), Merge(0, M(1), B(99), Bytes()))
 encode(table, text('abc')), rank_first(nat(3), table, text('abc'))
 
-
 # %% [markdown]
 # ## All of them
 

@@ -22,6 +22,7 @@ from bendml.ranks import (
     rank_first, rank_first_is_in_order, still_nothing, tokens)
 from bendml.trained import below, numbered, numbered_below, to_int, train_numbered, train_wf, wf
 
+
 # %% [markdown]
 # ## Looking pairs up
 #
