@@ -11,11 +11,13 @@ from bendml import bpe, dictionary
 from bendml.data import fetch
 from bendml.laws import to_list
 from bendml.nat import nat
-from bendml.tokenizer import TokenError, Tokenizer, detokenize, tokenize, train_tokenizer
+from bendml.cli import main
+from bendml.tokenizer import TokenError, Tokenizer, Vocab, VocabError
+from bendml.tokenizer.commands import detokenize, tokenize, train_tokenizer
 from bendml.tokenizer.chars import class_table, padded, settled
 from bendml.tokenizer.formats import read_tiktoken
 from bendml.tokenizer.split import O200K, PATTERNS, split, split_all
-from bendml.tokenizer.vocab import BYTES, Vocab, VocabError, byte_characters, checked
+from bendml.tokenizer.vocab import BYTES, checked
 
 # --- oracles and texts
 
@@ -684,6 +686,11 @@ def test_commands(tmp_path):
 def test_commands_refuse(command, args, text, says):
     result = run(command, *args, input=text)
     assert result.exit_code == 1 and says in result.output and 'Traceback' not in result.output
+
+
+def test_the_program_has_the_commands():
+    assert run(main, 'tokenize', '--count', input='a b').output == '2\n' and run(main, 'detokenize', input='64 275').output == 'a b'
+    assert 'vocab-size' in run(main, 'train-tokenizer', '--help').output
 
 
 def test_numba_waits():

@@ -20,6 +20,7 @@ import click
 #| export
 COMMANDS = {  # name: (module, what it does)
     'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
+COMMANDS = {  # name: (module, or module:function, what it does)
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
@@ -27,15 +28,23 @@ COMMANDS = {  # name: (module, what it does)
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
     'generate': ('bendml.generate', 'Write on from a text.'),
     'chat': ('bendml.talk', 'Talk with a model.'),
+    'tokenize': ('bendml.tokenizer.commands:tokenize', 'Turn text into ids.'),
+    'detokenize': ('bendml.tokenizer.commands:detokenize', 'Turn ids back into text.'),
+    'train-tokenizer': ('bendml.tokenizer.commands:train_tokenizer', 'Learn a tokenizer from text.'),
 }
 
 
 # %%
 #| export
+def _find(where: str) -> click.Command:
+    "The command of a module, or the one named behind the colon."
+    module, _, name = where.partition(':')
+    return getattr(import_module(module), name or 'command')
+
 class _Lazy(click.Group):
     "A group of commands, each imported when it is called."
     def list_commands(self, ctx): return list(COMMANDS)
-    def get_command(self, ctx, name): return import_module(COMMANDS[name][0]).command if name in COMMANDS else None
+    def get_command(self, ctx, name): return _find(COMMANDS[name][0]) if name in COMMANDS else None
     def format_commands(self, ctx, formatter):
         with formatter.section('Commands'): formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
