@@ -1,4 +1,4 @@
-"""Tensor functions: the right value or a named refusal, for any input; the same bits on any number of threads.
+"""PYTEST_DONT_REWRITE (laws are read from source). Tensor functions: the right value or a named refusal, for any input; the same bits on any number of threads.
 
 Quick by default; with BENDML_FUZZ set to a number of seconds, the fuzz test runs that long (`make fuzz`)."""
 import os, subprocess, sys, time
@@ -286,3 +286,20 @@ def test_fuzz():
             if time.monotonic() < end: try_call(*call)
         rounds()
     print(f'{count} calls')
+
+
+def test_every_law_of_the_list_form_is_confirmed():
+    from bendml.laws import Law, prove
+    from bendml.tensor import lists
+    laws = [v for v in vars(lists).values() if isinstance(v, Law) and v.__module__ == lists.__name__ and not v.assumed]
+    assert len(laws) >= 30 and [l.__name__ for l in laws if prove(l).verdict != 'confirmed'] == []
+
+
+def test_a_wrong_law_is_refuted():
+    "The product the wrong way round, and a band too many."
+    from bendml.laws import List, law, prove
+    from bendml.tensor.lists import R, append, banded, dot, matvec, rows_of, vecmat
+
+    @law
+    def unturned(w: List[List[R]], g: List[R], v: List[R]): return dot(g, matvec(w, v)) == dot(matvec(w, g), v)
+    assert prove(unturned).verdict == 'refuted'
