@@ -18,9 +18,8 @@ import click
 
 # %%
 #| export
-COMMANDS = {  # name: (module, what it does)
-    'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
 COMMANDS = {  # name: (module, or module:function, what it does)
+    'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
