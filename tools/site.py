@@ -2,7 +2,7 @@
 
     python -m tools.site
 """
-import re, shutil, subprocess, sys, warnings
+import json, re, shutil, subprocess, sys, warnings
 from functools import cache
 from pathlib import Path
 
@@ -13,42 +13,43 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_PAGES = r'^([_.].*|bendml|data|tests|tools|examples|out|build|dist|.*egg-info)$'
 
 
+_DEFINED = re.compile(r'^(?:class |def |)(\w+)(?=[(:\[]| *=)', flags=re.M)
+_CODE = re.compile(r'(?<![\[`\w])`(?:\w+\.)*([A-Za-z]\w+)(?:\(\))?`(?![\]`])')
+
+
+def names(cell) -> list[str]:
+    "What an exported cell defines."
+    return list(dict.fromkeys(_DEFINED.findall(''.join(cell['source'])))) if '#| export' in ''.join(cell['source'])[:40] else []
+
+
 @cache
-def _pages() -> dict[str, str]:
-    "module name, as nbdev's links have it (its last part), -> its notebook"
+def homes() -> dict[str, list[str]]:
+    "Each exported name, and the pages that define it."
     found = {}
     for nb in sorted((ROOT/'nbs').glob('*.ipynb')):
-        if m := re.search(r'#\|\s*default_exp ([\w.]+)', nb.read_text()): found[m[1].removesuffix('.__init__').split('.')[-1]] = nb.name
+        for cell in json.loads(nb.read_text())['cells']:
+            for name in names(cell): found.setdefault(name, []).append(nb.name)
     return found
 
 
-def _local(text: str) -> str:
-    from nbdev.config import get_config
-    cfg = get_config()
-    base = re.escape(f'{cfg.doc_host}{cfg.doc_baseurl}'.rstrip('/'))
-    def link(m):
-        page, name = _pages().get(m[1], f'{m[1]}.ipynb'), (m[2] or '').split('.')[0]  # a method is linked at its class
-        return page + name
-    return re.sub(base + r'/([\w.]+)\.html(#[\w.]+)?', link, text)
+class Links(Processor):
+    "nbdev `procs` hook: what is exported can be linked to, and a name in backticks links to the one page that defines it."
+    def begin(self):
+        self.text, self.page = None, Path(self.nb.path_).name
 
-
-def local_links(cell) -> None:
-    "nbdev `procs` hook: links to this project's own pages become relative ones, good offline and in any renderer."
-    if cell.cell_type == 'markdown' and cell.source: cell.source = _local(cell.source)
-    for output in cell.get('outputs', []):
-        data = output.get('data') or {}
-        if 'text/markdown' in data: data['text/markdown'] = [_local(t) for t in data['text/markdown']]
-
-
-class Anchors(Processor):
-    "nbdev `procs` hook: what is exported can be linked to; its names stand, unseen, at the end of the text before it."
-    def begin(self): self.text = None
+    def link(self, m: re.Match) -> str:
+        pages = homes().get(m[1], [])
+        page = self.page if self.page in pages else pages[0] if len(pages) == 1 else None
+        return f'[{m[0]}]({"" if page == self.page else page}#{m[1].lower()})' if page else m[0]
 
     def cell(self, cell) -> None:
-        if cell.cell_type == 'markdown': self.text = cell
+        if cell.cell_type == 'markdown':
+            lines = re.split(r'(^```.*?^```|^#.*$)', cell.source, flags=re.M | re.S)
+            cell.source = ''.join(t if i % 2 else _CODE.sub(self.link, t) for i, t in enumerate(lines))
+            self.text = cell
         elif self.text is not None and 'export' in (getattr(cell, 'directives_', None) or {}):
-            names = dict.fromkeys(re.findall(r'^(?:class |def |)(\w+)(?=[(:\[]| *=)', cell.source, flags=re.M))
-            self.text.source += '\n\n' + ''.join(f'<a id="{n.lower()}"></a>' for n in names)
+            anchors = dict.fromkeys(n.lower() for n in _DEFINED.findall(cell.source))
+            self.text.source += '\n\n' + ''.join(f'<a id="{n}"></a>' for n in anchors)
 
 
 def prepare() -> Path:

@@ -333,4 +333,4 @@ for layer in (Turned(2),):
 # ## What this does not show
 #
 # Types here know the last axis. Whether two arrays have the same number of rows is found out at run time, by the layers
-# that care. [Shapes](20_dims.ipynb) checks whole functions for all sizes before they run.
+# that care. [Shapes](20_sizes.ipynb) checks whole functions for all sizes before they run.
