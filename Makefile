@@ -10,8 +10,11 @@ export BENDML_DATA ?= $(CURDIR)/data
 help:      ## print this list
 	@sed -n 's/^\([a-z]*\): [^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
 
-demo: .venv/ready   ## from a fresh clone: set up, fetch MNIST, train one epoch on it
-	$(BIN)/bendml mnist --epochs 1 --out out
+demo: .venv/ready   ## from a fresh clone: set up; a refused program, some laws, a sentence, and MNIST
+	-@echo 'A program that is refused before it runs:'; $(BIN)/bendml check examples/refused.py || true
+	@echo; echo 'Laws of numbers, proved by two solvers:'; $(BIN)/bendml laws bendml.nat
+	@echo; echo 'A sentence (the first time, its code is compiled, which takes a minute):'; $(BIN)/bendml generate 'The capital of France is' -n 6
+	@echo; echo 'A network learns to read digits:'; $(BIN)/bendml mnist --epochs 1 --out out
 
 check: .venv/ready .venv/torch   ## from a fresh clone: set up, run every test
 	$(BIN)/bendml data mnist gpt2-bpe smollm2

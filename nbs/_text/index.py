@@ -8,14 +8,14 @@
 #
 # Three promises set it apart:
 #
-# - **A shape error is refused before anything runs**, for all sizes, in ordinary NumPy code.
-# - **The laws are proved.** That decoding gives back what was encoded, that the reverse pass computes the derivative, that
-#   decoding with a cache is the full forward pass: each is a theorem about the very function that runs, found by z3 and
-#   confirmed by a second solver.
-# - **The kernels are proved** to stay within their arrays and free of races, for every size.
+# - **[A shape error is refused](24_shape.ipynb) before anything runs**, for all sizes, in ordinary NumPy code.
+# - **[The laws are proved.](17_laws.ipynb)** That [decoding gives back what was encoded](30_bpe.ipynb), that the
+#   [reverse pass computes the derivative](50_derivatives.ipynb), that [writing with a cache](71_kvcache.ipynb) is the full
+#   forward pass: each is a theorem about the function that is written there, found by z3 and confirmed by a second solver.
+# - **[The kernels are proved](29b_kernel.ipynb)** to stay within their arrays and free of races, for every size.
 #
 # And it is fast: the aim is to be ahead of PyTorch, llama.cpp and tiktoken on the same processor, and to print the rows
-# where it is not.
+# where it is not. Every claim stands in [one table](92_claims.ipynb), and [what is trusted](94_trust.ipynb) is said.
 
 # %% [markdown]
 # ## The first three minutes
@@ -28,8 +28,9 @@
 # make demo
 # ```
 #
-# That makes an environment, fetches MNIST's 70,000 handwritten digits, and trains a network to read them. It ends with
-# a line like this one, which this page has just computed:
+# That makes an environment and takes a short tour: a program that is refused before it runs, some laws proved by two
+# solvers, a sentence that a language model goes on with, and at the end a network that learns to read MNIST's
+# handwritten digits. Its last line is like this one, which this page has just computed:
 
 # %%
 #| echo: false
