@@ -156,11 +156,14 @@ def empty_bucket(cells, heads, flags, pairs, rank):
 @njit(cache=True)
 def merge_long(tokens, n, heads, flags, pairs):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
-    cells = np.full((n, 6), NONE, np.int32)
+    first = 0
+    while first + 1 < n and look(pairs, tokens[first], tokens[first + 1]) == NOTHING: first += 1
+    if first + 1 >= n: return n
+    cells = np.empty((n, 6), np.int32)
     for i in range(n):
-        cells[i, TOKEN], cells[i, BEFORE], cells[i,
-                                                 AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
-    for i in range(n): wait(cells, heads, flags, pairs, i)
+        cells[i, TOKEN], cells[i, BEFORE], cells[i, AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
+        cells[i, RANK] = NONE
+        if i > first: wait(cells, heads, flags, pairs, i - 1)
     for flag in range(len(flags)):
         if flags[flag]:
             for rank in range(flag << 6, min((flag + 1) << 6, len(heads))):
