@@ -5,7 +5,7 @@ PY := $(BIN)/python -W ignore
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export BENDML_DATA ?= $(CURDIR)/data
 
-.PHONY: help demo check setup data test outputs docs serve lab bench lock clean
+.PHONY: help demo check setup data test outputs docs serve lab bench fuzz lock clean
 
 help:      ## print this list
 	@sed -n 's/^\([a-z]*\): [^#]*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -42,6 +42,10 @@ lab: .venv/ready   ## JupyterLab, with notebooks and text paired
 bench: .venv/ready .venv/torch   ## speeds, as ratios against PyTorch in one run
 	$(BIN)/bendml data mnist
 	$(PY) tests/bench.py
+	$(PY) tests/bench_tensor.py
+
+fuzz: .venv/ready   ## ten minutes of strange arrays for every tensor function
+	BENDML_FUZZ=600 $(PY) -m pytest tests/test_tensor.py -k fuzz -s
 
 lock: .venv/ready   ## resolve tools/requirements.in into requirements.lock anew
 	$(BIN)/pip install -q uv

@@ -12,10 +12,14 @@ import click
 
 # %% ../nbs/90_cli.ipynb #d67daaae
 COMMANDS = {  # name: (module, or module:function, what it does)
+    'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),
+    'kernels': ('bendml.kernel.command', 'Prove kernels safe for every size: a file of yours, or our own.'),
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
+    'generate': ('bendml.generate', 'Write on from a text.'),
+    'chat': ('bendml.talk', 'Talk with a model.'),
     'tokenize': ('bendml.tokenizer.commands:tokenize', 'Turn text into ids.'),
     'detokenize': ('bendml.tokenizer.commands:detokenize', 'Turn ids back into text.'),
     'train-tokenizer': ('bendml.tokenizer.commands:train_tokenizer', 'Learn a tokenizer from text.'),

@@ -8,7 +8,7 @@ __all__ = ['has_pair', 'ordered', 'find', 'lower', 'scan', 'by_dictionary', 'ran
            'dictionary_is_rank_first', 'dictionary_is_in_order', 'encode_finishes', 'nothing_no_pair', 'choice_occurs',
            'better_occurs', 'choice_occurs_cons', 'best_occurs', 'grow_ordered', 'train_ordered', 'trained_dictionary']
 
-# %% ../nbs/31b_dictionary.ipynb #25295623
+# %% ../nbs/31b_dictionary.ipynb #148998b6
 from .bpe import (
     B, Bytes, Choice, Merge, Neither, Pair, Table, Tok, best, better, encode, grow, is_bytes, merge, train)
 from .laws import Cons, List, law, prove, pure
@@ -18,7 +18,7 @@ from .ranks import (
     rank_first, rank_first_is_in_order, still_nothing, tokens)
 from .trained import below, numbered, numbered_below, to_int, train_numbered, train_wf, wf
 
-# %% ../nbs/31b_dictionary.ipynb #b89bdd75
+# %% ../nbs/31b_dictionary.ipynb #24ec3359
 @pure
 def has_pair(a: Tok, b: Tok, t: Table) -> bool:
     "Some merge of the table is of this pair."
@@ -64,7 +64,7 @@ def by_dictionary(fuel: Nat, t: Table, s: List[Tok]) -> List[Tok]:
         case S(less):
             return s if scan(t, s) == Nothing() else by_dictionary(less, t, apply_one(scan(t, s), s))
 
-# %% ../nbs/31b_dictionary.ipynb #78ea56e5
+# %% ../nbs/31b_dictionary.ipynb #33c6a128
 @pure
 def rank_below(k: int, p: Found) -> bool:
     "The rank of what was found, if anything, is below k."
@@ -98,7 +98,7 @@ def find_none(t: Table, a: Tok, b: Tok):
     assert not has_pair(a, b, t)
     return find(t, a, b) == Nothing()
 
-# %% ../nbs/31b_dictionary.ipynb #01ff1b7d
+# %% ../nbs/31b_dictionary.ipynb #a249078a
 @law(trigger='older_or(q, k, a, b, s); older_or(q, k, a, b, u)')
 def lower_hit(k: int, a: Tok, b: Tok, q: Found, s: List[Tok], u: List[Tok]):
     "The newest rank wins only if nothing older was found."
@@ -132,7 +132,7 @@ def scan_is_pick(t: Table, s: List[Tok]):
     assert ordered(t)
     return scan(t, s) == pick(t, s)
 
-# %% ../nbs/31b_dictionary.ipynb #8f392c1c
+# %% ../nbs/31b_dictionary.ipynb #80ba8675
 @law(induct='fuel', gen=['s'], cite=[scan_is_pick], opaque=[scan, pick, apply_one, ordered])
 def dictionary_is_rank_first(fuel: Nat, t: Table, s: List[Tok]):
     "By dictionary or by table: the same tokens."
@@ -148,7 +148,7 @@ def dictionary_is_in_order(fuel: Nat, t: Table, s: List[Tok]):
     assert tokens(s) <= to_int(fuel)
     return by_dictionary(fuel, t, s) == encode(t, s)
 
-# %% ../nbs/31b_dictionary.ipynb #95bc9f85
+# %% ../nbs/31b_dictionary.ipynb #55862c41
 @law(induct='t', cite=[still_nothing, merge_leaves_none, known_is_old])
 def encode_finishes(t: Table, s: List[Tok]):
     "After encoding, no merge applies any more."
@@ -187,7 +187,7 @@ def best_occurs(full: List[Tok], s: List[Tok]):
     "The best pair of a text occurs in it."
     return choice_occurs(best(full, s), s)
 
-# %% ../nbs/31b_dictionary.ipynb #e27e2f26
+# %% ../nbs/31b_dictionary.ipynb #d856ccac
 @law(cite=[numbered_below, nothing_no_pair])
 def grow_ordered(t: Table, choice: Choice, s: List[Tok]):
     "A table stays ordered when a pair is added that occurs in a finished text."

@@ -7,7 +7,7 @@ __all__ = ['PIXELS', 'HIDDEN', 'CLASSES', 'ORDERS', 'Mlp', 'init', 'pixels', 'gu
            'fast_steps', 'Epoch', 'train', 'picture', 'command']
 
 # %% ../nbs/70_mnist.ipynb #1bc4d4b0
-import math, os, sys, time
+import functools, math, os, sys, time
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple
 
@@ -16,7 +16,8 @@ import numpy as np
 from numpy import float32
 
 from .data import Mnist, load_mnist
-from .threads import set_threads
+from .tensor import add_row, col_sums, cross_entropy, descend, matmul, matmul_nt, matmul_tn, relu, relu_back
+from .threads import caching, set_threads
 from numba import njit, prange
 
 # %% ../nbs/70_mnist.ipynb #5586cbcc
@@ -55,73 +56,18 @@ def guess(
     return (np.maximum(pixels(images) @ p.w1 + p.b1, 0) @ p.w2 + p.b2).argmax(1)
 
 # %% ../nbs/70_mnist.ipynb #3db8199b
-@njit(cache=True)
-def _matmul(a, b):
-    "(n, k) times (k, m), each cell summed from left to right."
-    c = np.zeros((a.shape[0], b.shape[1]), float32)
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            for j in range(b.shape[1]): c[i, j] += a[i, k]*b[k, j]
-    return c
+_matmul, _matmul_nt, _matmul_tn = (functools.partial(f, order='sequential') for f in (matmul, matmul_nt, matmul_tn))
 
-# %% ../nbs/70_mnist.ipynb #fc471308
-@njit(cache=True)
-def _hidden(h, b1):
-    "One row of the hidden layer, in place: add the bias, keep what is positive."
-    for j in range(HIDDEN):
-        v = h[j] + b1[j]
-        h[j] = v if v > 0 else float32(0)
-
-# %% ../nbs/70_mnist.ipynb #25a93279
-@njit(cache=True)
-def _cross_entropy(z, b2, label, n, dz):
-    "One row: the loss -log(softmax(z + b2)[label]), and `dz`, its derivative in a batch of n rows."
-    for c in range(CLASSES): z[c] += b2[c]
-    top, total = z[0], float32(0)
-    for c in range(1, CLASSES): top = max(top, z[c])
-    for c in range(CLASSES):
-        dz[c] = math.exp(z[c] - top)
-        total += dz[c]
-    for c in range(CLASSES): dz[c] /= total
-    loss = -math.log(dz[label])
-    dz[label] -= float32(1)
-    for c in range(CLASSES): dz[c] /= float32(n)
-    return loss
-
-# %% ../nbs/70_mnist.ipynb #856fa342
-@njit(cache=True)
-def _descend(w, dw, lr):
-    "w -= lr*dw, in place."
-    for i in range(w.shape[0]):
-        for j in range(w.shape[1]): w[i, j] -= lr*dw[i, j]
-
-@njit(cache=True)
-def _descend_bias(b, d, lr):
-    "b -= lr*(the sum of d's rows), in place."
-    for j in range(b.shape[0]):
-        total = float32(0)
-        for i in range(d.shape[0]): total += d[i, j]
-        b[j] -= lr*total
-
-# %% ../nbs/70_mnist.ipynb #154503ec
-@njit(cache=True)
 def _sequential_step(x, y, w1, b1, w2, b2, lr):
     "One step of gradient descent on a batch, x (n, 784), y (n,); the parameters change in place. Returns the mean loss."
-    n = x.shape[0]
-    h = _matmul(x, w1)
-    for i in range(n): _hidden(h[i], b1)
-    z = _matmul(h, w2)
-    dz, loss = np.empty_like(z), float32(0)
-    for i in range(n): loss += _cross_entropy(z[i], b2, y[i], n, dz[i])
-    dh = _matmul(dz, w2.T)
-    for i in range(n):
-        for j in range(HIDDEN):
-            if not h[i, j] > 0: dh[i, j] = 0
-    _descend(w1, _matmul(x.T, dh), lr)
-    _descend_bias(b1, dh, lr)
-    _descend(w2, _matmul(h.T, dz), lr)
-    _descend_bias(b2, dz, lr)
-    return loss*(float32(1)/float32(n))
+    h = relu(add_row(_matmul(x, w1), b1))
+    loss, dz = cross_entropy(add_row(_matmul(h, w2), b2), y)
+    dh = relu_back(_matmul_nt(dz, w2), h)
+    descend(w1, _matmul_tn(x, dh), lr)
+    descend(b1, col_sums(dh), lr)
+    descend(w2, _matmul_tn(h, dz), lr)
+    descend(b2, col_sums(dz), lr)
+    return loss
 
 # %% ../nbs/70_mnist.ipynb #135e207d
 class Sparse(NamedTuple):
@@ -131,7 +77,7 @@ class Sparse(NamedTuple):
     value: np.ndarray  # (entries,) float32
 
 # %% ../nbs/70_mnist.ipynb #01124944
-@njit(cache=True)
+@njit(cache=caching())
 def _nonzeros(x, start, index, value):
     k = 0
     for i in range(x.shape[0]):
@@ -151,8 +97,47 @@ def sparse(
     k = _nonzeros(x, start, index, value)
     return Sparse(start, index[:k].copy(), value[:k].copy())
 
+# %% ../nbs/70_mnist.ipynb #fc471308
+@njit(cache=caching())
+def _hidden(h, b1):
+    "One row of the hidden layer, in place: add the bias, keep what is positive."
+    for j in range(HIDDEN):
+        v = h[j] + b1[j]
+        h[j] = v if v > 0 else float32(0)
+
+# %% ../nbs/70_mnist.ipynb #25a93279
+@njit(cache=caching())
+def _cross_entropy(z, b2, label, n, dz):
+    "One row: the loss -log(softmax(z + b2)[label]), and `dz`, its derivative in a batch of n rows."
+    for c in range(CLASSES): z[c] += b2[c]
+    top, total = z[0], float32(0)
+    for c in range(1, CLASSES): top = max(top, z[c])
+    for c in range(CLASSES):
+        dz[c] = math.exp(z[c] - top)
+        total += dz[c]
+    for c in range(CLASSES): dz[c] /= total
+    loss = -math.log(dz[label])
+    dz[label] -= float32(1)
+    for c in range(CLASSES): dz[c] /= float32(n)
+    return loss
+
+# %% ../nbs/70_mnist.ipynb #856fa342
+@njit(cache=caching())
+def _descend(w, dw, lr):
+    "w -= lr*dw, in place."
+    for i in range(w.shape[0]):
+        for j in range(w.shape[1]): w[i, j] -= lr*dw[i, j]
+
+@njit(cache=caching())
+def _descend_bias(b, d, lr):
+    "b -= lr*(the sum of d's rows), in place."
+    for j in range(b.shape[0]):
+        total = float32(0)
+        for i in range(d.shape[0]): total += d[i, j]
+        b[j] -= lr*total
+
 # %% ../nbs/70_mnist.ipynb #da22a231
-@njit(cache=True)
+@njit(cache=caching())
 def _accumulate(sums, start, end, index, value, rows):
     "sums[j] += value[k]*rows[index[k], j] for k from start to end, in this order."
     four = start + (end - start)//4*4
@@ -165,7 +150,7 @@ def _accumulate(sums, start, end, index, value, rows):
         for j in range(HIDDEN): sums[j] += a*p[j]
 
 # %% ../nbs/70_mnist.ipynb #34b1b957
-@njit(cache=True)
+@njit(cache=caching())
 def _picture(h, z, dz, dh, label, n, b1, w2, w2t, b2):
     "One picture from its 128 sums to the loss, and the derivative's way back to them."
     _hidden(h, b1)
@@ -183,7 +168,7 @@ def _picture(h, z, dz, dh, label, n, b1, w2, w2t, b2):
     return loss
 
 # %% ../nbs/70_mnist.ipynb #900b246a
-@njit(cache=True, parallel=True)
+@njit(cache=caching(), parallel=True)
 def _fast_step(by_picture, by_pixel, y, w1, b1, w2, b2, lr):
     "The same step as `_sequential_step`, bit for bit, from the non-zero pixels of a batch."
     n, w2t = len(y), w2.T.copy()
@@ -205,7 +190,7 @@ def _fast_step(by_picture, by_pixel, y, w1, b1, w2, b2, lr):
     return loss*(float32(1)/float32(n))
 
 # %% ../nbs/70_mnist.ipynb #2a3e87d4
-@njit(cache=True)
+@njit(cache=caching())
 def _descend_second(w2, b1, b2, h, dz, dh, lr):
     "Move the second layer and the biases; its gradient is held transposed, so that the long axis is the inner one."
     dw2t = np.zeros((CLASSES, HIDDEN), float32)

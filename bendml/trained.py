@@ -8,7 +8,7 @@ __all__ = ['known', 'all_known', 'wf', 'wf_distinct', 'known_grow', 'all_known_g
            'below_new', 'grow_numbered', 'grow_wf', 'train_numbered', 'train_wf', 'roundtrip_trained', 'bytes_append',
            'expand_bytes', 'decode_bytes', 'to_int', 'grow_size', 'train_size']
 
-# %% ../nbs/30b_trained.ipynb #fdb3a12c
+# %% ../nbs/30b_trained.ipynb #ebbda920
 from .bpe import (
     B, Bytes, Choice, M, Merge, Neither, Pair, Table, Tok, best, better, decode, distinct, encode, expand, grow, has,
     is_bytes, merge, roundtrip, size, train)
@@ -16,7 +16,7 @@ from .laws import Cons, List, Nil, law, prove, pure
 from .lists import append
 from .nat import Nat, S, Z
 
-# %% ../nbs/30b_trained.ipynb #057eacb5
+# %% ../nbs/30b_trained.ipynb #ee7e0824
 @pure
 def known(t: Table, x: Tok) -> bool:
     "A byte, or a token that the table makes."
@@ -39,7 +39,7 @@ def wf(t: Table) -> bool:
         case Merge(k, a, b, older):
             return not has(k, older) and known(older, a) and known(older, b) and wf(older)
 
-# %% ../nbs/30b_trained.ipynb #ce4da94f
+# %% ../nbs/30b_trained.ipynb #d6952270
 @law(induct='t')
 def wf_distinct(t: Table):
     "A well-formed table has distinct numbers."
@@ -77,7 +77,7 @@ def vocab_bound(t: Table, s: List[Tok]):
     assert is_bytes(s)
     return all_known(t, encode(t, s))
 
-# %% ../nbs/30b_trained.ipynb #86eac57e
+# %% ../nbs/30b_trained.ipynb #f6e9e13e
 @pure
 def choice_known(t: Table, choice: Choice) -> bool:
     "Both tokens of the pair, if there is one, are known."
@@ -99,7 +99,7 @@ def best_known(t: Table, full: List[Tok], s: List[Tok]):
     assert all_known(t, s)
     return choice_known(t, best(full, s))
 
-# %% ../nbs/30b_trained.ipynb #18994ffe
+# %% ../nbs/30b_trained.ipynb #c09c2868
 @pure
 def below(n: int, t: Table) -> bool:
     "All numbers of the table are below n."
@@ -133,7 +133,7 @@ def below_new(n: int, t: Table):
     assert below(n, t)
     return not has(n, t)
 
-# %% ../nbs/30b_trained.ipynb #76125f8f
+# %% ../nbs/30b_trained.ipynb #3986f184
 @law(trigger='numbered(grow(t, choice))')
 def grow_numbered(t: Table, choice: Choice):
     "One more merge gets the next number."
@@ -159,7 +159,7 @@ def train_wf(n: Nat, s: List[Tok]):
     assert is_bytes(s)
     return wf(train(n, s))
 
-# %% ../nbs/30b_trained.ipynb #528566c6
+# %% ../nbs/30b_trained.ipynb #4fe60a39
 @law(opaque=[train, decode, encode, wf, best, distinct, is_bytes],
      cite=[roundtrip, train_wf, wf_distinct])
 def roundtrip_trained(n: Nat, corpus: List[Tok], s: List[Tok]):
@@ -168,7 +168,7 @@ def roundtrip_trained(n: Nat, corpus: List[Tok], s: List[Tok]):
     assert is_bytes(s)
     return decode(train(n, corpus), encode(train(n, corpus), s)) == s
 
-# %% ../nbs/30b_trained.ipynb #0db456bf
+# %% ../nbs/30b_trained.ipynb #fff44b76
 @law(induct='s', trigger='is_bytes(append(s, u))')
 def bytes_append(s: List[Tok], u: List[Tok]):
     "Bytes behind bytes are bytes."
@@ -190,7 +190,7 @@ def decode_bytes(t: Table, s: List[Tok]):
     assert all_known(t, s)
     return is_bytes(decode(t, s))
 
-# %% ../nbs/30b_trained.ipynb #221e2955
+# %% ../nbs/30b_trained.ipynb #393263e7
 @pure
 def to_int(n: Nat) -> int:
     "A natural number as an integer."

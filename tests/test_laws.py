@@ -593,10 +593,10 @@ def double_add(x: Nat, y: Nat):
     return double(add(x, y)) == double(add(y, x))
 ''')
     r = bendml('laws', str(file))
-    assert r.returncode == 0 and r.stdout.splitlines()[-1] == 'ALL PROOFS CHECK: 1 laws, 1 obligations', r.stdout + r.stderr
+    assert r.returncode == 0 and r.stdout.splitlines()[-1] == 'ALL PROOFS CHECK: 1 law, 1 obligation', r.stdout + r.stderr
     file.write_text(file.read_text() + '@law(induct="x")\ndef double_same(x: Nat): return double(x) == x\n')
     r = bendml('laws', str(file))
-    assert r.returncode == 1 and r.stdout.splitlines()[-1] == 'SOME PROOFS FAIL: 1 of 2 laws, 1 obligations' and 'x = 1n' in r.stdout
+    assert r.returncode == 1 and r.stdout.splitlines()[-1] == 'SOME PROOFS FAIL: 1 of 2 laws, 1 obligation' and 'x = 1n' in r.stdout
     r = bendml('laws', str(file), '--json')
     assert r.returncode == 1 and [json.loads(l)['verdict'] for l in r.stdout.splitlines()] == ['confirmed', 'refuted']
     r = bendml('laws', str(file), '--statements')

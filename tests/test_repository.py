@@ -99,3 +99,9 @@ def test_a_page_begins_with_title_and_subtitle(nb):
     cells = json.loads(nb.read_text())['cells']
     title = next(''.join(c['source']) for c in cells if c['cell_type'] == 'markdown')
     assert re.fullmatch(r'# [^\n]+\n+> [^\n]+\n*', title), f'the first markdown cell of {nb.name} must be "# Title" and "> subtitle" alone'
+
+
+def test_nothing_tells_of_the_machine_it_was_made_on():
+    files = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split('\0')
+    texts = {f: (ROOT/f).read_bytes() for f in files if f and (ROOT/f).exists() and f != 'tests/test_repository.py'}
+    assert [f for f, t in texts.items() if re.search(rb'/root/|/home/\w|/work/|/Users/\w', t)] == []

@@ -65,18 +65,23 @@ def to_notebook(nb: Path, text: Path) -> None:
 
 def clean(nb: Path) -> None:
     "Leave only what nbdev keeps: no execution counts, no machine's metadata; the same bytes each time."
-    import nbformat
     from execnb.nbio import read_nb
     from nbdev.clean import clean_nb
-    cells = read_nb(nb)
-    clean_nb(cells)
-    new = nbformat.from_dict(json.loads(json.dumps(cells)))
-    nbformat.write(new, nb)
+    content = read_nb(nb)
+    clean_nb(content)
+    write(content, nb)
+
+
+def write(content, nb: Path) -> None:
+    "Store a notebook in the form that jupytext gives it, without the place where it was read."
+    import nbformat
+    plain = json.loads(json.dumps(content))
+    plain.pop('path_', None)
+    nbformat.write(nbformat.from_dict(plain), nb)
 
 
 def run(nb: Path) -> None:
     "Run a notebook's cells in order, as nbdev_test would, and store their outputs."
-    import nbformat
     from execnb.nbio import read_nb
     from execnb.shell import CaptureShell
     from fastcore.all import working_directory
@@ -93,7 +98,7 @@ def run(nb: Path) -> None:
     stored = read_nb(nb)
     for cell, ran in zip(stored.cells, parsed.cells):
         if cell.cell_type == 'code' and not skipped(ran): cell['outputs'] = ran.get('outputs', [])
-    nbformat.write(nbformat.from_dict(json.loads(json.dumps(stored))), nb)
+    write(stored, nb)
     clean(nb)
 
 

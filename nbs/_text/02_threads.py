@@ -17,7 +17,7 @@
 # %%
 #| hide
 #| export
-import ctypes, importlib.metadata, os
+import ctypes, functools, importlib.metadata, os, sys
 
 
 # %%
@@ -39,6 +39,13 @@ def load_tbb() -> bool:
 if load_tbb(): os.environ.setdefault('NUMBA_THREADING_LAYER_PRIORITY', 'tbb workqueue omp')
 
 
+# %% [markdown]
+# ## How many
+#
+# NumPy's matrix products run in a library, BLAS, which has threads of its own. If it used two while a loop of ours used two,
+# there would be four on two cores, and each would wait for the others. So one number governs both, and our loops never call
+# BLAS from inside.
+
 # %%
 #| export
 def get_threads() -> int:
@@ -49,18 +56,26 @@ def get_threads() -> int:
 def set_threads(
     n: int,  # from 1 to the number of cores
 ) -> None:
-    "How many threads parallel loops shall use; `ValueError` for more than there are cores."
-    import numba
-    if not 1 <= n <= numba.config.NUMBA_NUM_THREADS:
-        raise ValueError(f'set_threads({n}): expected 1 to {numba.config.NUMBA_NUM_THREADS}, the number of cores')
+    "How many threads parallel loops and BLAS shall use; `ValueError` for more than there are cores."
+    import numba, threadpoolctl
+    most = numba.config.NUMBA_NUM_THREADS
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= most:
+        raise ValueError(f'set_threads({n!r}): expected 1 to {most}, the number of cores')
     numba.set_num_threads(n)
+    threadpoolctl.threadpool_limits(n, user_api='blas')
+
+def blas_threads() -> int:
+    "How many threads BLAS uses; 1 if none was found."
+    import threadpoolctl
+    return max([lib['num_threads'] for lib in threadpoolctl.threadpool_info() if lib['user_api'] == 'blas'], default=1)
 
 
 # %%
 before = get_threads()
 set_threads(1)
-assert get_threads() == 1
+assert get_threads() == blas_threads() == 1
 set_threads(before)
+assert blas_threads() == before
 
 # %%
 try: set_threads(0)
@@ -79,7 +94,34 @@ def double(x):
 double(np.ones(1000))
 numba.threading_layer()
 
+
+# %% [markdown]
+# ## Compiled once
+#
+# numba compiles a function when it is first called, which takes a second or so, and keeps the result for the next time:
+# beside the source, or else in the user's cache. Where it may write to neither, it raises an error as soon as a function asks to be
+# kept. A library that somebody else installed must still run. So our functions ask only if it is possible, and if not, that is
+# said once: `@njit(cache=caching())`.
+
+# %%
+#| export
+@functools.cache
+def caching() -> bool:
+    "Can compiled loops be kept on disk? If not, says so, once."
+    import numba
+    def probe(): pass
+    try: numba.njit(cache=True)(probe)
+    except RuntimeError:
+        print('bendml: no folder to keep compiled loops in, so they are compiled each time; NUMBA_CACHE_DIR names one', file=sys.stderr)
+        return False
+    return True
+
+
+# %%
+caching()
+
 # %% [markdown]
 # ## What this does not show
 #
-# BLAS has threads of its own, which these functions leave alone. The figures above are from one machine with two cores.
+# The figures above are from one machine with two cores. A BLAS thread that has nothing to do looks for work for a few
+# milliseconds before it sleeps, and may keep a core from our loops meanwhile.

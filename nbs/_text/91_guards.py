@@ -229,7 +229,18 @@ def mutants(law: Law, most: int = 40) -> Iterator[Mutant]:
                 read_function(_shell(f.fn, code), changed, file, f.measured)
             except (LawError, SyntaxError, ValueError, TypeError): continue
             count += 1
-            yield Mutant(f.__name__, change, search(broken(law, f, code), tuple(p.sort for p in law.params), 300, 40))
+            yield Mutant(f.__name__, change, search(broken(law, f, code), tuple(p.sort for p in law.params), 200, 40))
+
+
+# %%
+#| export
+def sample(law: Law, enough: int = 10) -> list[Mutant]:
+    "Mutants until there are `enough` and one of them was noticed, or all that there are."
+    tried = []
+    for m in mutants(law):
+        tried.append(m)
+        if len(tried) >= enough and any(t.found.counterexample is not None for t in tried): break
+    return tried
 
 
 # %% [markdown]

@@ -36,7 +36,7 @@ import click
 
 import bendml
 from bendml.laws.datatypes import LawError
-from bendml.laws.guards import Mutant, mutants
+from bendml.laws.guards import Mutant, sample
 from bendml.laws.induct import Law, functions
 from bendml.laws.prove import Theorem, prove, report, statement
 from bendml.laws.solvers import SOLVERS
@@ -140,7 +140,7 @@ def covers_not(t: Theorem) -> str:
 def row(law: Law, kill: bool = True) -> Row:
     "Prove a law, break what it speaks of, and say what came out."
     t = prove(law)
-    tried: list[Mutant] = list(mutants(law)) if kill and t.holds and not law.assumed else []
+    tried: list[Mutant] = sample(law) if kill and t.holds and not law.assumed else []
     by = {s: sum(o.said(s) == 'unsat' for o in t.obligations) for s in SOLVERS}
     return Row(law.__name__, law.__module__, (law.__doc__ or '').strip(), statement(law).strip(), t.verdict, by, len(t.obligations), round(1000*t.seconds),
                t.found.passed, sum(m.found.counterexample is not None for m in tried), len(tried), covers_not(t))
@@ -196,10 +196,12 @@ def write_smt(laws: list[Law], folder: Path) -> int:
 
 # %%
 #| export
+def many(n: int, thing: str) -> str: return f"{n} {thing}{'s'*(n != 1)}"
+
 def finish(rows: list[Row]) -> None:
     "The last line, and the exit code."
     bad = [r for r in rows if r.verdict not in ('proved', 'confirmed', 'assumed')]
-    count = f'{len(rows)} laws, {sum(r.obligations for r in rows)} obligations'
+    count = f"{many(len(rows), 'law')}, {many(sum(r.obligations for r in rows), 'obligation')}"
     click.echo(f'ALL PROOFS CHECK: {count}' if rows and not bad else f'SOME PROOFS FAIL: {len(bad)} of {count}' if rows else 'SOME PROOFS FAIL: no laws found')
     if bad or not rows: sys.exit(1)
 
@@ -227,7 +229,7 @@ def _laws(patterns, statements, as_json, kill, smt, table) -> None:
     laws = find(patterns)
     if statements:
         for l in laws: click.echo(f'{l.__module__}.{l.__name__}\n{statement(l)}\n' + f'  # {l.__doc__}\n'*bool(l.__doc__))
-        click.echo(f'{len(laws)} laws')
+        click.echo(many(len(laws), 'law'))
         return
     rows = []
     for l in laws:

@@ -11,11 +11,13 @@
 # %%
 #| export
 _HOME = {  # name: the module that it lives in
-    'fetch': 'data', 'read_idx': 'data',
     'datatype': 'laws', 'law': 'laws', 'prove': 'laws', 'pure': 'laws',
-    'open_weights': 'checkpoint', 'read_gguf': 'checkpoint',
-    'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint',
+    'Arr': 'shape', 'Dim': 'shape', 'Mat': 'shape', 'ShapeError': 'shape', 'Vec': 'shape', 'typed': 'shape',
     'Tokenizer': 'tokenizer',
+    'check_grad': 'autograd', 'grad': 'autograd', 'value_and_grad': 'autograd',
+    'open_weights': 'checkpoint', 'read_gguf': 'checkpoint', 'read_safetensors': 'checkpoint', 'write_safetensors': 'checkpoint',
+    'Sampling': 'generate', 'complete': 'generate', 'load_model': 'generate',
+    'fetch': 'data', 'read_idx': 'data',
     'get_threads': 'threads', 'set_threads': 'threads',
 }
 __all__ = list(_HOME)

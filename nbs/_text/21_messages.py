@@ -1,0 +1,239 @@
+# %%
+#| default_exp shape.messages
+
+# %% [markdown]
+# # What a refusal says
+# > Expected, observed, where, the smallest sizes that fail, and one hint.
+
+# %% [markdown]
+# A message should end the search. It starts with what was expected and what was observed; then it shows the line with the
+# faulty argument underlined, what was known, the smallest sizes at which the program fails, and one thing to try.
+
+# %%
+#| hide
+#| export
+import ast, html, linecache, os, re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import CodeType, FrameType
+
+
+# %% [markdown]
+# ## Where
+#
+# Since Python 3.11 each instruction knows the piece of source it came from. That piece, parsed, is a node of the syntax
+# tree, and its operands are nodes too, so the right one can be underlined.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Place:
+    "A piece of source: lines from 1, columns from 0, as Python counts them."
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    function: str = ''
+    def __str__(self):
+        name = os.path.relpath(self.file) if os.path.isabs(self.file) and self.file.startswith(os.getcwd() + os.sep) else self.file
+        if 'ipykernel' in name or name.startswith('<ipython'): name = 'this notebook'
+        return f'{name}:{self.line}:{self.column + 1}'
+
+
+# %%
+#| export
+@lru_cache(256)
+def _parsed(file: str, lines: tuple[str, ...]) -> ast.Module | None:
+    try: return ast.parse(''.join(lines))
+    except (SyntaxError, ValueError, RecursionError): return None
+
+
+# %%
+#| export
+def source_tree(file: str) -> ast.Module | None:
+    "The syntax tree of a source file (or notebook cell); None where there is no source."
+    linecache.checkcache(file)
+    lines = tuple(linecache.getlines(file))
+    return _parsed(file, lines) if lines else None
+
+
+# %%
+#| export
+def _span(node: ast.AST) -> tuple[int, int, int, int]: return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+# %%
+#| export
+def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
+    "The operand number `index` of an expression; the expression itself if it has none."
+    match node:
+        case ast.BinOp(left, _, right): parts = [left, right]
+        case ast.AugAssign(target, _, value): parts = [target, value]
+        case ast.Compare(left, _, more): parts = [left, *more]
+        case ast.Call(ast.Attribute(value), args) if method: parts = [value, *args, *(k.value for k in node.keywords)]
+        case ast.Call(_, args, keywords): parts = [*args, *(k.value for k in keywords)]
+        case ast.Subscript(value, index_): parts = [value, index_]
+        case ast.Return(value): parts = [value]
+        case ast.For(_, it): return it
+        case _: parts = []
+    return parts[index] if 0 <= index < len(parts) else node
+
+
+# %%
+#| export
+def place_at(
+    code: CodeType, at: int,    # an instruction of a function
+    index: int | None = None,   # the operand to underline; None: the whole expression
+    method: bool = False,       # operand 0 stands before the dot
+) -> Place:
+    "The piece of source that an instruction comes from."
+    line, end_line, column, end_column = list(code.co_positions())[at//2]
+    if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
+    tree = source_tree(code.co_filename)
+    node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and not isinstance(n, ast.Expr)
+                 and _span(n) == (line, end_line, column, end_column)), None) if tree else None
+    if node is not None and (index is not None or isinstance(node, ast.For)):
+        line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
+    return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
+
+
+# %%
+#| export
+def place_of(frame: FrameType, index: int | None = None, method: bool = False) -> Place:
+    "The piece of source that a frame is executing."
+    return place_at(frame.f_code, frame.f_lasti, index, method)
+
+
+# %%
+#| export
+def place_of_code(code: CodeType) -> Place:
+    "Where a function is defined."
+    return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
+
+
+# %% [markdown]
+# ## The error
+
+# %%
+#| export
+class ShapeError(TypeError):
+    "A program whose shapes do not fit, at some size or at every size."
+    def __init__(self,
+        reason: str,                                     # one line: the operation, and what is wrong
+        expected: object = None,                         # what would have been right
+        observed: object = None,                         # what is there
+        hint: str = '',                                  # one thing to try
+        fails_at: tuple[tuple[str, int], ...] = (),      # the smallest sizes that fail
+        everywhere: bool = False,                        # it fails at every size
+        known: tuple[str, ...] = (),                     # what was assumed of the sizes
+        place: Place | None = None,
+        operand: int | None = None,                      # which operand is to blame
+    ):
+        self.reason, self.hint = reason, hint
+        self.expected, self.observed = None if expected is None else str(expected), None if expected is None else str(observed)
+        self.fails_at, self.everywhere, self.known, self.place, self.operand = fails_at, everywhere, known, place, operand
+        super().__init__(reason)
+
+    def __str__(self): return '\n'.join(_lines(self))
+    def _render_traceback_(self) -> list[str]:
+        "In a notebook, the message stands for the traceback, which would show bendml's inside."
+        return [f'{type(self).__name__}:', *_lines(self)]
+    def _repr_html_(self) -> str: return _page(self)
+
+
+# %%
+#| export
+def _lines(e: ShapeError) -> list[str]:
+    "The message, line by line; sizes that nobody named (`i'2`) lose their number where no two are alike."
+    lines = _numbered(e)
+    fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
+    alike = len(fresh) < len(set(re.findall(r"\w+'\d+", ' '.join(lines))))
+    return lines if alike else [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines]
+
+
+# %%
+#| export
+def _numbered(e: ShapeError) -> list[str]:
+    lines = [] if e.expected is None else [f'- expected : {e.expected}', f'- observed : {e.observed}']
+    lines.append(f'{_at(e)}{e.reason}')
+    lines += _source(e.place)
+    if e.known: lines.append('known    : ' + ', '.join(e.known))
+    if e.fails_at: lines.append('fails at : ' + ', '.join(f'{n} = {v}' for n, v in e.fails_at))
+    elif e.everywhere: lines.append('fails at : every size')
+    if e.hint: lines.append(f'hint     : {e.hint}')
+    return lines
+
+
+# %%
+#| export
+def _at(e: ShapeError) -> str:
+    if e.place is None: return ''
+    return f'{e.place}: ' + (f'in {e.place.function}: ' if e.place.function not in ('', '<module>') else '')
+
+
+# %%
+#| export
+def _source(place: Place | None) -> list[str]:
+    "The line, and carets under the piece that is to blame."
+    if place is None: return []
+    line = linecache.getline(place.file, place.line).rstrip('\n')
+    if not line.strip(): return []
+    column = len(line.encode()[:place.column].decode(errors='ignore'))  # Python counts columns in bytes
+    end = len(line.encode()[:place.end_column].decode(errors='ignore')) if place.end_line == place.line else len(line)
+    indent = len(line) - len(line.lstrip())
+    carets = [] if end <= column else ['    | ' + ' '*(column - indent) + '^'*(end - column)]
+    return [f'{place.line:3} | {line.strip()}', *carets]
+
+
+# %%
+#| export
+def source_of(place: Place) -> str:
+    "The text that a place covers, if it is on one line."
+    line = linecache.getline(place.file, place.line).encode()
+    return line[place.column:place.end_column].decode(errors='ignore') if place.end_line == place.line else ''
+
+
+# %%
+#| export
+def one_line(e: ShapeError) -> str:
+    "`file:line:col: message`, the form that editors and CI read."
+    facts = [] if e.expected is None else [f'expected {e.expected}, observed {e.observed}']
+    if e.fails_at: facts.append('fails at ' + ', '.join(f'{n} = {v}' for n, v in e.fails_at))
+    if e.hint: facts.append(f'hint: {e.hint}')
+    where = f'{e.place}: ' if e.place else ''
+    return where + 'error: ' + '; '.join([e.reason, *facts])
+
+
+# %%
+#| export
+def as_record(e: ShapeError) -> dict:
+    "The same as plain values, for JSON."
+    p = e.place or Place('', 0)
+    return {'file': p.file, 'line': p.line, 'column': p.column + 1, 'end_line': p.end_line or p.line, 'end_column': p.end_column + 1,
+            'function': p.function, 'reason': e.reason, 'expected': e.expected, 'observed': e.observed,
+            'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint}
+
+
+# %%
+#| export
+def _page(e: ShapeError) -> str:
+    "HTML: the faulty piece in red, expected and observed side by side."
+    text = [html.escape(line) for line in _lines(e)]
+    style = {'- expected': 'color:#2a7', '- observed': 'color:#c33', 'hint': 'font-style:italic'}
+    shown = [next((f'<span style="{s}">{t}</span>' for k, s in style.items() if t.startswith(k)), t) for t in text]
+    return '<pre class="shape-error">' + '\n'.join(f'<b style="color:#c33">{t}</b>' if set(t) <= set(' |^') else t
+                                                   for t in shown) + '</pre>'
+
+
+# %%
+e = ShapeError('matmul: the left side has 3 columns, the right side has 4 rows', 'Mat<3, 5>', 'Mat<4, 5>', everywhere=True)
+print(e)
+assert isinstance(e, TypeError) and str(e).startswith('- expected : Mat<3, 5>\n- observed : Mat<4, 5>\n')
+e
+
+# %% [markdown]
+# ## What this does not show
+#
+# Where Python has no source for a function (one made by `exec`), the message has no line to show. A piece that spans
+# several lines is underlined on its first.

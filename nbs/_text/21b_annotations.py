@@ -1,0 +1,345 @@
+# %%
+#| default_exp shape.annotations
+
+# %% [markdown]
+# # Annotations
+# > `Mat[B, L[784]]`: what a function says about its arrays, read into one small record.
+
+# %% [markdown]
+# The notation is chosen so that a type checker reads it too (see [the stub](24_shape.ipynb)): names of sizes are type
+# variables to it, and `L[784]` is a literal. At run time more is understood: plain numbers, arithmetic, text such as
+# `"4*D"`, and [jaxtyping](https://docs.kidger.site/jaxtyping/)'s annotations, so that code which has them is checked as it
+# stands.
+
+# %%
+#| hide
+#| export
+import dataclasses, inspect, itertools, typing
+from dataclasses import dataclass, replace
+from typing import Any, Callable
+
+import numpy as np
+
+from bendml.shape.sizes import Dim, DimError, named, names_of, parse_dim
+from bendml.shape.messages import ShapeError, place_of_code
+
+
+# %% [markdown]
+# ## Axes
+#
+# An axis has a size. If the size was written as a product, the order of its factors is kept: `"H*D"` says that an axis
+# holds `H` blocks of `D`, and that is not the same as `D` blocks of `H`.
+
+# %%
+#| export
+def read_size(written: Any) -> tuple[Dim, tuple[Dim, ...]]:
+    "A size as it may be written in an annotation, and its factors in order."
+    match written:
+        case Dim(): return written, ()
+        case bool(): pass
+        case int() if written >= 0: return Dim(written), ()
+        case str(): return parse_dim(written), _factors(written)
+        case typing.TypeVar(__name__=name): return Dim(name), ()
+    if written is Any: return named(f'?{next(_ANY)}'), ()
+    if typing.get_origin(written) is typing.Literal: return read_size(typing.get_args(written)[0])
+    if text := getattr(written, '__metadata__', None): return read_size(text[0])   # Annotated[Any, "4*D"]
+    if hasattr(written, '__value__'): return read_size(written.__value__)          # type D4 = ...
+    raise DimError(f'{written!r} is not a size; write a Dim, L[784], or text such as "4*D"')
+
+
+# %%
+#| export
+_ANY = itertools.count(1)  # each `Any` is a size of its own, that nobody can name
+
+
+# %%
+#| export
+def _factors(text: str) -> tuple[Dim, ...]:
+    parts = text.split('*')
+    return tuple(map(parse_dim, parts)) if len(parts) > 1 and all(p.strip().isidentifier() for p in parts) else ()
+
+
+# %%
+assert read_size(784)[0] == read_size('784')[0] == read_size(typing.Literal[784])[0] == 784
+assert read_size(typing.Annotated[Any, '4*D'])[0] == 4*Dim('D')
+read_size('H*D')
+
+
+# %% [markdown]
+# ## Arrays
+#
+# `Vec`, `Mat` and `Arr` say how many axes; a wrapper around them says what the numbers are, or how a weight is stored.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class ArraySpec:
+    "What an annotation says about an array."
+    sizes: tuple[Dim, ...]
+    factors: tuple[tuple[Dim, ...], ...] = ()  # one a axis, empty where the size was not written as a product
+    dtype: str = ''                            # 'int', 'bool', 'float', 'float32', ...; empty: any number
+    layout: str = ''                           # 'in×out' or 'out×in' for a stored weight, 'grad' for a gradient
+    def __str__(self): return spelled(self.sizes, self.dtype)
+    def __getitem__(self, _): raise TypeError(f'{self} already has its sizes')
+    def __call__(self, *_): raise TypeError(f'{self} is an annotation; make an array with NumPy')  # lets typing accept it
+    def __or__(self, other): return typing.Union[self, other]
+    def __ror__(self, other): return typing.Union[other, self]
+
+
+# %%
+#| export
+def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
+    "How a shape is shown: `Vec<n>`, `Mat<3, 5>`, `Arr<B, T, C>`."
+    sizes = tuple(sizes)
+    if not sizes: return 'a number'
+    name = {1: 'Vec', 2: 'Mat'}.get(len(sizes), 'Arr')
+    return f'{name}<{", ".join(map(str, sizes))}>' + (f' of {dtype}' if dtype else '')
+
+
+# %%
+#| export
+def _spec(rank: int | None, sizes: Any) -> ArraySpec:
+    sizes = sizes if isinstance(sizes, tuple) else (sizes,)
+    if rank is not None and len(sizes) != rank:
+        raise DimError(f'{"Vec" if rank == 1 else "Mat"} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}')
+    read = [read_size(s) for s in sizes if sizes != ((),)]
+    return ArraySpec(tuple(s for s, _ in read), tuple(f for _, f in read))
+
+
+# %%
+#| export
+class Vec:
+    "An array with one axis: `Vec[n]`."
+    def __class_getitem__(cls, size) -> ArraySpec: return _spec(1, size)
+
+
+# %%
+#| export
+class Mat:
+    "An array with two axes: `Mat[rows, columns]`."
+    def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(2, sizes)
+
+
+# %%
+#| export
+class Arr:
+    "An array with any number of axes: `Arr[B, T, C]`; `Arr[()]` is a number that NumPy holds."
+    def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(None, sizes)
+
+
+# %%
+#| export
+class L:
+    "A size that is a number, or text: `L[784]`, `L[\"4*D\"]`. To a type checker it is `typing.Literal`."
+    def __class_getitem__(cls, size) -> Dim | str: return size if isinstance(size, str) else read_size(size)[0]
+
+
+# %%
+B, D = Dim('B'), Dim('D')
+Mat[B, L[784]], Vec['4*D'], Arr[B, D, 4*D, D + 1]
+
+
+# %%
+#| export
+class _Wrapper:
+    "`Int[Vec[n]]`: the same array, and what its numbers are or how it is stored."
+    changes: dict = {}
+    def __class_getitem__(cls, spec: ArraySpec) -> ArraySpec:
+        if not isinstance(spec, ArraySpec):
+            raise DimError(f'{cls.__name__}[...] takes an annotation such as {cls.__name__}[Vec[n]], not {spec!r}')
+        return replace(spec, **cls.changes)
+
+
+# %%
+#| export
+class Int(_Wrapper): "Whole numbers, which can be used as an index: `Int[Vec[n]]`."; changes = {'dtype': 'int'}
+class Bool(_Wrapper): "Truth values, which can be used as a mask: `Bool[Vec[n]]`."; changes = {'dtype': 'bool'}
+class Float(_Wrapper): "Floating point of any width."; changes = {'dtype': 'float'}
+class F32(_Wrapper): "float32."; changes = {'dtype': 'float32'}
+class F64(_Wrapper): "float64."; changes = {'dtype': 'float64'}
+
+
+# %% [markdown]
+# A weight of a layer can be stored `in×out`, to be used as `x @ w`, or `out×in`, to be used as `x @ w.T`. When it is square,
+# its shape cannot tell which. The layout does.
+
+# %%
+#| export
+class InOut(_Wrapper): "A weight stored in×out, used as `x @ w`."; changes = {'layout': 'in×out'}
+class OutIn(_Wrapper): "A weight stored out×in, used as `x @ w.T`."; changes = {'layout': 'out×in'}
+class Grad(_Wrapper): "A gradient that flows back: it meets a weight's out axis, not its in axis."; changes = {'layout': 'grad'}
+
+
+# %%
+InOut[Mat[D, D]], Int[Vec[B]]
+
+
+# %% [markdown]
+# ## Several values, and records
+
+# %%
+#| export
+@dataclass(frozen=True)
+class TupleSpec:
+    "Several values: a tuple, or the fields of a NamedTuple or dataclass."
+    items: tuple[Any, ...]
+    names: tuple[str, ...] = ()
+    make: Callable | None = None  # the record's class
+    def __str__(self):
+        if not self.make: return f'({", ".join(map(str, self.items))})'
+        return f'{self.make.__name__}({", ".join(f"{n}: {s}" for n, s in zip(self.names, self.items))})'
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class SizeSpec:
+    "A whole number that is a size: an `int` parameter, or one annotated with a Dim."
+    size: Dim
+    def __str__(self): return f'the size {self.size}'
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class MaybeSpec:
+    "A value or None: `Vec[n] | None`."
+    inner: Any
+    def __str__(self): return f'{self.inner} or None'
+
+
+# %%
+#| export
+def _maybe(inner: Any) -> MaybeSpec | None: return inner and MaybeSpec(inner)
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class DictSpec:
+    "A dictionary with fixed keys, written as a dictionary of annotations or as a TypedDict."
+    items: tuple[tuple[str, Any], ...]
+    def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
+
+
+# %%
+#| export
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
+
+
+# %% [markdown]
+# `read_annotation` turns whatever stands after the colon into one of these; None means that it says nothing about shapes.
+
+# %%
+#| export
+def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec | list | None:
+    "Read an annotation; `scope` resolves text, `name` is the parameter's."
+    if isinstance(written, str):
+        try: written = eval(written, scope)  # the user's own annotation, in the user's own module, as Python itself would
+        except Exception as e: raise DimError(f'{written!r} cannot be read as an annotation: {e}') from None
+    if isinstance(written, Spec) or written is None: return written
+    if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
+    if written is int and name: return SizeSpec(Dim(name))
+    if written in (int, float, bool): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2:
+        return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
+    if isinstance(written, dict): return DictSpec(tuple((k, read_annotation(v, scope)) for k, v in written.items()))
+    if isinstance(written, list): return [read_annotation(w, scope) for w in written]
+    if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
+    if hasattr(written, 'dim_str') and hasattr(written, 'dtypes'): return _jaxtyping(written)
+    if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
+    return _record(written)
+
+
+# %%
+#| export
+def _record(cls: Any) -> TupleSpec | DictSpec | None:
+    "A NamedTuple, dataclass or TypedDict with annotated fields."
+    if not isinstance(cls, type) or not getattr(cls, '__annotations__', None): return None
+    scope = vars(inspect.getmodule(cls) or typing)
+    fields = {n: read_annotation(a, scope) for n, a in cls.__annotations__.items()}
+    if typing.is_typeddict(cls): return DictSpec(tuple(fields.items()))
+    if dataclasses.is_dataclass(cls): fields = {f.name: fields.get(f.name) for f in dataclasses.fields(cls) if f.init}
+    elif not hasattr(cls, '_fields'): return None
+    if not all(fields.values()): return None
+    return TupleSpec(tuple(fields.values()), tuple(fields), cls)
+
+
+# %%
+class Layer(typing.NamedTuple):
+    w: Mat[Dim('N'), Dim('M')]
+    b: Vec[Dim('M')]
+
+print(read_annotation(Layer, globals()), read_annotation(tuple[Vec[B], Mat[B, D]], {}), sep='\n')
+
+
+# %% [markdown]
+# ## jaxtyping
+#
+# `Float[ndarray, "batch 784"]` keeps its text and its dtypes as attributes, so it is read without importing jaxtyping.
+
+# %%
+#| export
+def _jaxtyping(written: Any) -> ArraySpec:
+    sizes, dtypes = [], tuple(written.dtypes) if isinstance(written.dtypes, list | tuple) else ()
+    for token in written.dim_str.split():
+        token = token.partition('=')[2] or token
+        if token in ('...', '_') or token[0] in '*?#':
+            raise DimError(f'{token!r} in {written.dim_str!r}: write each axis with a name; bendml needs to know how many there are')
+        sizes.append(read_size(int(token) if token.isdigit() else token))
+    kinds = [k for k, starts in {'int': ('int', 'uint'), 'bool': ('bool',), 'float': ('float', 'bfloat')}.items()
+             if dtypes and all(d.startswith(starts) for d in dtypes)]
+    dtype = dtypes[0] if len(dtypes) == 1 else kinds[0] if kinds else ''
+    return ArraySpec(tuple(s for s, _ in sizes), tuple(f for _, f in sizes), dtype)
+
+
+# %% [markdown]
+# ## A function's signature
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Signature:
+    "A function's parameters and result, as far as they speak of shapes."
+    params: tuple[tuple[str, Spec | None], ...]
+    result: Spec | None
+    python: inspect.Signature = dataclasses.field(compare=False)
+
+
+# %%
+#| export
+def _scope(f: Callable) -> dict[str, Any]:
+    "The names that an annotation written as text may use: the module's, and those around the function."
+    cells = {}
+    for n, c in zip(f.__code__.co_freevars, f.__closure__ or ()):
+        try: cells[n] = c.cell_contents
+        except ValueError: pass
+    return {**f.__globals__, **cells}
+
+
+# %%
+#| export
+def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signature:
+    "Read a function's annotations; `extra` adds or replaces some (`return` for the result)."
+    python, scope = inspect.signature(f), _scope(f)
+    written = {n: p.annotation for n, p in python.parameters.items()} | {'return': python.return_annotation} | (extra or {})
+    if unknown := set(extra or {}) - {*python.parameters, 'return'}:
+        raise DimError(f'{f.__name__} has no parameter {", ".join(sorted(unknown))}')
+    read = {}
+    for name, a in written.items():
+        try: read[name] = None if a is inspect.Parameter.empty else read_annotation(a, scope, '' if name == 'return' else name)
+        except DimError as e: raise ShapeError(f'{name}: {e}', place=place_of_code(f.__code__)) from None
+    for name, p in python.parameters.items():
+        if isinstance(read[name], SizeSpec) and written[name] is int and p.default is not p.empty: read[name] = None
+    return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)
+
+
+# %%
+def step(x: Mat[B, D], y: 'Int[Vec[B]]', n_head: int, eps=1e-5) -> Mat[B, D]: ...
+for name, spec in read_signature(step).params: print(f'{name:7}{spec}')
+
+# %% [markdown]
+# ## What this does not show
+#
+# An annotation for any number of axes (`"*batch C"`) is refused: a function is checked for a number of axes that is known.
+# An `int` parameter that has a default is not a size but a setting; the function is checked for the value it is called with.

@@ -1,0 +1,559 @@
+# %%
+#| default_exp shape.symbols
+
+# %% [markdown]
+# # Arrays without numbers
+# > An array that knows its axes and nothing else, and a size that is not known yet: ordinary code runs on both.
+
+# %% [markdown]
+# To check a function we run it, once, on arrays that have a shape and no numbers. NumPy lets an object stand in for an
+# array: `np.exp(x)` asks `x` what to do (`__array_ufunc__`, `__array_function__`), and so do operators and methods. What
+# each operation does to shapes is written once, in a table; this page defines the objects and the table, the next pages
+# fill it.
+
+# %%
+#| hide
+#| export
+import itertools, sys, threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Iterable, Iterator
+
+import numpy as np
+
+from bendml.shape.annotations import spelled
+from bendml.shape.sizes import Dim, names_of
+from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
+from bendml.shape.messages import Place, ShapeError, place_of, source_of
+
+
+# %% [markdown]
+# ## One run
+#
+# While a function is traced there is one `Trace`: what is known about the sizes on this path, and which way each condition
+# went. A condition that the facts decide does not split the path; any other is a choice, and the function will be run again
+# for the other way.
+
+# %%
+#| export
+@dataclass
+class Trace:
+    "One path through a function."
+    facts: Facts = Facts()
+    plan: tuple[bool, ...] = ()               # the choices to make, in order; beyond them: True
+    made: list[bool] = field(default_factory=list)
+    keep: frozenset[str] = frozenset()        # sizes that nothing may reduce over
+    refused: ShapeError | None = None         # the first refusal: a handler cannot swallow it
+    count: Iterator[int] = field(default_factory=itertools.count)
+    by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
+    state: dict[Any, Any] = field(default_factory=dict)
+
+
+# %%
+#| export
+_running = threading.local()
+MAX_CHOICES = 60
+
+
+# %%
+#| export
+def current() -> Trace:
+    "The trace that runs in this thread."
+    if not (trace := getattr(_running, 'trace', None)):
+        raise ShapeError('a symbolic array was used outside of the function that it was made for')
+    return trace
+
+
+# %%
+#| export
+@contextmanager
+def tracing(trace: Trace):
+    "Make a trace the current one."
+    before, _running.trace = getattr(_running, 'trace', None), trace
+    try: yield trace
+    finally: _running.trace = before
+
+
+# %%
+#| export
+def holds(goal: Claim) -> Verdict:
+    "Decide a claim under what this path knows."
+    trace = current()
+    verdict = decide(trace.facts, goal)
+    trace.by[verdict.by] = trace.by.get(verdict.by, 0) + 1
+    return verdict
+
+
+# %%
+#| export
+def choose() -> bool:
+    "A choice that nothing decides: both ways are traced, one after the other."
+    trace = current()
+    if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='split the function')
+    trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
+    return trace.made[-1]
+
+
+# %%
+#| export
+def branch(goal: Claim) -> bool:
+    "Is it so? Where it depends on the sizes, one path for each answer."
+    if holds(goal).holds: return True
+    if holds(~goal).holds: return False
+    way = choose()
+    current().facts = assume(current().facts, goal if way else ~goal)
+    return way
+
+
+# %% [markdown]
+# ## Refusing
+
+# %%
+#| export
+def user_frame():
+    "The innermost frame of a traced function."
+    frame = sys._getframe(1)
+    while frame is not None and '__bendml__' not in frame.f_globals: frame = frame.f_back
+    return frame
+
+
+# %%
+#| export
+def refuse(reason: str, expected: object = None, observed: object = None, hint: str = '', verdict: Verdict | None = None,
+           operand: int | None = None) -> None:
+    "Refuse the program: raise a `ShapeError` with place, sizes and what is known."
+    trace = current()
+    verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
+    frame = user_frame()
+    place = place_of(frame, operand, op[1]) if frame else None
+    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
+    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, _with_names(hint, place), verdict.fails_at,
+                       verdict.holds is False and not verdict.fails_at, known, place, operand)
+    trace.refused = trace.refused or error
+    raise error
+
+
+# %% [markdown]
+# A hint may speak of the operand that is underlined: `{it}` stands for its source, `{it.T}` for that transposed, which may
+# mean dropping a `.T` that is there.
+
+# %%
+#| export
+def _with_names(hint: str, place: Place | None) -> str:
+    if '{it' not in hint: return hint
+    text = source_of(place) if place else ''
+    text = text if text and len(text) <= 30 else 'it'
+    other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
+    return hint.replace('{it.T}', other).replace('{it}', text)
+
+
+# %% [markdown]
+# ## Sizes at run time
+#
+# `x.shape[0]` is a `Size`: it adds and multiplies like an int, and comparing it asks the facts. What needs its value, such
+# as an index into a Python list, is refused.
+
+# %%
+#| export
+def size_value(dim: Dim | int) -> 'Size | int':
+    "A size as the program sees it: an int where it is known."
+    facts, dim = current().facts, Dim(dim)
+    return Size(facts.shown(dim)) if (number := facts.normal(dim).const) is None else number
+
+
+# %%
+#| export
+def as_dim(value: Any) -> Dim | None:
+    "The Dim of an int or Size; None for anything else."
+    if type(value) is Size: return value.dim
+    if isinstance(value, int | np.integer) and not isinstance(value, bool): return Dim(int(value))
+    return value if isinstance(value, Dim) else None
+
+
+# %%
+#| export
+def _arithmetic(op: Callable[[Dim, Dim], Dim]):
+    def method(self: 'Size', other: Any):
+        if (dim := as_dim(other)) is not None: return size_value(op(self.dim, dim))
+        return number(float) if isinstance(other, float | np.floating) else NotImplemented
+    return method
+
+
+# %%
+#| export
+def _division(op: Callable[[Dim, Dim], Dim], flip: bool = False):
+    def method(self: 'Size', other: Any):
+        dim = as_dim(other)
+        if dim is None: return number(float) if isinstance(other, float | np.floating) else NotImplemented
+        num, den = (dim, self.dim) if flip else (self.dim, dim)
+        if not (verdict := holds(claim(den, '>=', 1))).holds:
+            refuse(f'division by {den}, which need not be at least 1', verdict=verdict)
+        return size_value(op(num, den))
+    return method
+
+
+# %%
+#| export
+def _comparison(op: str):
+    def method(self: 'Size', other: Any):
+        if (dim := as_dim(other)) is not None: return branch(claim(self.dim, op, dim))
+        if isinstance(other, float) and op != '==' and op != '!=': return choose()
+        return NotImplemented
+    return method
+
+
+# %%
+#| export
+class Size:
+    "A size inside a trace."
+    __slots__ = ('dim',)
+    def __init__(self, dim: Dim): self.dim = dim
+    __class__ = property(lambda self: int)  # isinstance(n, int) is true, as it will be when the program runs
+    __add__ = __radd__ = _arithmetic(lambda a, b: a + b)
+    __mul__ = __rmul__ = _arithmetic(lambda a, b: a*b)
+    __sub__, __rsub__ = _arithmetic(lambda a, b: a - b), _arithmetic(lambda a, b: b - a)
+    __floordiv__, __rfloordiv__ = _division(lambda a, b: a//b), _division(lambda a, b: a//b, True)
+    __mod__, __rmod__ = _division(lambda a, b: a % b), _division(lambda a, b: a % b, True)
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(_comparison, ('==', '!=', '<', '<=', '>', '>='))
+    def __divmod__(self, other): return self//other, self % other
+    def __truediv__(self, other): return number(float) if as_dim(other) is not None or isinstance(other, float) else NotImplemented
+    __rtruediv__ = __truediv__
+    def __pow__(self, n): return size_value(self.dim**n) if type(n) is int and n >= 0 else number(float)
+    def __rpow__(self, base): return number(float if isinstance(base, float) else int)
+    def __neg__(self): return size_value(-self.dim)
+    def __pos__(self): return self
+    def __abs__(self): return self if self >= 0 else -self
+    def __round__(self, n=None): return self
+    def __bool__(self): return self != 0
+    def __str__(self): return str(self.dim)
+    __repr__ = __str__
+    def __format__(self, spec): return str(self.dim)
+    def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set')
+    def _no_value(self, *_): refuse(f'the value of the size {self} is needed here, and it is not known until the program runs',
+                                    hint='this code is not traced: give its result a declared shape (`typed`), or pass a known number')
+    __index__ = __int__ = _no_value
+    def __float__(self):
+        refuse(f'the value of the size {self} is needed here', hint='math and NumPy functions accept it; this code does not')
+    def bit_length(self): self._no_value()
+    real = property(lambda self: self)
+
+
+# %%
+with tracing(Trace(plan=(True,))) as trace:
+    n = Size(Dim('n'))
+    print(n + 1 > 0, (4*n)//4 == n, n % 2 == 0, trace.facts.claims)
+
+
+# %% [markdown]
+# ## Axes with an identity
+#
+# Two axes can have the same size and still be different: the rows of a batch and its columns. So an axis carries an
+# identity through transposes and element-wise operations, which is how `s / s.sum(1)` on a square `s` is caught.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Axis:
+    "One axis of a symbolic array."
+    size: Dim
+    id: int = -1
+    role: str = ''               # of a stored weight: 'in' or 'out'; of a gradient: 'grad'
+    parts: tuple[Dim, ...] = ()  # the factors it was merged from, in order
+    one: str = ''                # a size 1: 'written' (None, reshape), 'kept' (keepdims) or 'declared'
+
+
+# %%
+#| export
+def axis(size: Dim | int, **more) -> Axis:
+    "A new axis, with an identity of its own."
+    facts, size = current().facts, Dim(size)
+    size = facts.shown(size) if (number := facts.normal(size).const) is None else Dim(number)
+    return Axis(size, next(current().count), **more)
+
+
+# %%
+#| export
+class Array:
+    "An array inside a trace: its axes and dtype, no numbers."
+    __slots__ = 'axes', 'dtype', 'lost', 'below', '__weakref__'
+    __array_priority__ = 1000
+    def __init__(self, axes: Iterable[Axis], dtype: Any = float, lost: tuple = ()):
+        object.__setattr__(self, 'axes', tuple(axes))
+        object.__setattr__(self, 'dtype', np.dtype(dtype))
+        object.__setattr__(self, 'lost', lost)  # (axis number, text) of an axis that a reduction removed, for hints
+        object.__setattr__(self, 'below', None)  # of whole numbers from 0 on: they are smaller than this size
+
+    __class__ = property(lambda self: np.ndarray)
+    __hash__ = None
+    def __setattr__(self, name, value):
+        refuse(f'an array\'s `{name}` is assigned', hint='write x = x.reshape(...) or x.astype(...)')
+    sizes = property(lambda self: tuple(a.size for a in self.axes))
+    shape = property(lambda self: tuple(size_value(a.size) for a in self.axes))
+    ndim = property(lambda self: len(self.axes))
+    size = property(lambda self: size_value(entries(self)))
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.size*self.dtype.itemsize)
+    def __str__(self): return spelled(self.sizes)
+    __repr__ = __str__
+    def __format__(self, spec): return 'a number' if spec else str(self)
+
+
+# %%
+#| export
+def entries(x: Array) -> Dim:
+    "How many numbers an array holds."
+    product = Dim(1)
+    for a in x.axes: product = product*a.size
+    return product
+
+
+# %%
+#| export
+def bounded(x: Array, below: Dim) -> Array:
+    "An array whose numbers are known to be at least 0 and smaller than a size."
+    object.__setattr__(x, 'below', below)
+    return x
+
+
+# %%
+#| export
+def bounded_like(x: Array, new: Array) -> Array:
+    "An array of some of the numbers of another: what bounds those bounds these."
+    return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
+
+
+# %%
+#| export
+def number(dtype: Any = float) -> Array:
+    "A number that is not known."
+    return Array((), dtype)
+
+
+# %%
+#| export
+def is_symbolic(value: Any, depth: int = 4) -> bool:
+    "Does a value contain a symbolic array or size?"
+    if type(value) in (Array, Size, Dim): return True
+    if hasattr(value, 'grown') and not value.plain(): return True
+    if depth and isinstance(value, list | tuple): return any(is_symbolic(v, depth - 1) for v in value)
+    if depth and isinstance(value, dict): return any(is_symbolic(v, depth - 1) for v in value.values())
+    return isinstance(value, slice) and any(is_symbolic(v) for v in (value.start, value.stop, value.step))
+
+
+# %% [markdown]
+# ## The table of operations
+#
+# One record an operation. `shape` computes the result from symbolic arrays and is all that this package needs; the kernel
+# and the gradient are filled in by the packages above. **How to add a rule:** one function with the same parameters as
+# NumPy's, decorated with what it is the rule of. It returns symbolic arrays, and calls `refuse` when the operation would
+# fail.
+
+# %%
+#| export
+@dataclass
+class Op:
+    "One operation: what it does to shapes, and what others know about it."
+    name: str
+    shape: Callable
+    kernel: Callable | None = None
+    gradient: Callable | None = None
+
+
+# %%
+#| export
+OPS: dict[Any, Op] = {}
+
+
+# %%
+#| export
+def rule(*functions: Callable) -> Callable:
+    "Declare the shape rule of some functions: `@rule(np.trace)` above a function of symbolic arrays."
+    def register(shape: Callable) -> Callable:
+        for f in functions: OPS[f] = Op(getattr(f, '__name__', str(f)), shape)
+        return shape
+    return register
+
+
+# %%
+#| export
+def op_of(f: Any) -> Op | None:
+    "The record of an operation; every ufunc that works entry by entry has one, SciPy's included."
+    if isinstance(f, np.ufunc) and f.signature is None and f not in OPS:
+        OPS[f] = Op(f.__name__, lambda *args, **kwargs: OPS['ufunc'].shape(f, *args, **kwargs))
+    try: return OPS.get(f) or OPS.get(_named(f))
+    except TypeError: return None  # not hashable, so not an operation
+
+
+# %%
+#| export
+def _named(f: Any) -> str:
+    "A function of a package that need not be installed is found by name: `scipy.linalg.inv`."
+    module = getattr(f, '__module__', None) or ''
+    return f'{".".join(module.split(".")[:2])}.{getattr(f, "__name__", "")}' if module.startswith('scipy') else ''
+
+
+# %%
+#| export
+def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
+    "Apply the rule of `f`; a failure inside it is a refusal."
+    trace, op = current(), op_of(f)
+    if op is None: no_rule(f)
+    before, trace.state['op'] = trace.state.get('op', ('', False)), (op.name, method)
+    try: return op.shape(*args, **kwargs)
+    except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError) as e:
+        if isinstance(e, ShapeError): raise
+        text = str(e).replace(f'{op.shape.__name__}()', 'the rule')
+        refuse(f'{type(e).__name__}: {text}')
+    finally: trace.state['op'] = before
+
+
+# %%
+#| export
+def no_rule(f: Callable) -> None:
+    name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
+    refuse(f'{name} has no shape rule',
+           hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
+
+
+# %% [markdown]
+# ## What NumPy asks
+#
+# The protocols, operators and methods all lead to `perform`.
+
+# %%
+#| export
+def _protocols(cls: type) -> type:
+    "Let NumPy's functions, Python's operators and an array's methods find the table."
+    def __array_ufunc__(self, ufunc, how, *args, **kwargs):
+        return perform(ufunc, args, kwargs) if how == '__call__' else perform(f'ufunc.{how}', (ufunc, *args), kwargs)
+    def __array_function__(self, f, types, args, kwargs): return perform(f, args, kwargs)
+    def __array__(self, *_, **__): refuse('the numbers of an array are needed here, and a trace has none',
+                                          hint='this function is compiled, or has no shape rule: declare a function that calls it with @typed')
+    def __getattr__(self, name):
+        if name in METHODS: return _Method(self, METHODS[name])
+        known = hasattr(np.ndarray, name)
+        raise AttributeError(f'the array method {name!r} has no shape rule' if known else f'an array has no {name!r}')
+    for method in (__array_ufunc__, __array_function__, __array__, __getattr__): setattr(cls, method.__name__, method)
+    for name, f in OPERATORS.items(): setattr(cls, name, f)
+    return cls
+
+
+# %%
+#| export
+class _Method:
+    "A method of a symbolic array, bound to it."
+    __slots__ = 'array', 'function'
+    def __init__(self, array: Array, function: Any): self.array, self.function = array, function
+    def __call__(self, *args, **kwargs): return perform(self.function, (self.array, *args), kwargs, method=True)
+
+
+# %%
+#| export
+METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
+
+# %%
+#| export
+_OPERANDS = bool | int | float | complex | np.generic | np.ndarray | list | tuple
+
+def _binary(ufunc: np.ufunc, flip: bool = False):
+    def method(self, other):
+        if type(other) not in (Array, Size, Dim) and not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return perform(ufunc, (other, self) if flip else (self, other), {})
+    return method
+
+
+# %%
+#| export
+def _in_place(ufunc: np.ufunc):
+    def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place
+        return perform(ufunc, (self, other), {'out': self} if self.axes else {})
+    return method
+
+
+# %%
+#| export
+def _operators() -> dict[str, Callable]:
+    names = dict(add=np.add, sub=np.subtract, mul=np.multiply, truediv=np.true_divide, floordiv=np.floor_divide, mod=np.remainder,
+                 pow=np.power, matmul=np.matmul, and_=np.bitwise_and, or_=np.bitwise_or, xor=np.bitwise_xor,
+                 lshift=np.left_shift, rshift=np.right_shift)
+    found = {}
+    for name, ufunc in names.items():
+        name = name.rstrip('_')
+        found |= {f'__{name}__': _binary(ufunc), f'__r{name}__': _binary(ufunc, True), f'__i{name}__': _in_place(ufunc)}
+    for name in ('equal', 'not_equal', 'less', 'less_equal', 'greater', 'greater_equal'):
+        found[{'equal': '__eq__', 'not_equal': '__ne__', 'less': '__lt__', 'less_equal': '__le__', 'greater': '__gt__',
+               'greater_equal': '__ge__'}[name]] = _binary(getattr(np, name))
+    for name, ufunc in dict(neg=np.negative, pos=np.positive, abs=np.absolute, invert=np.invert).items():
+        found[f'__{name}__'] = lambda self, ufunc=ufunc: perform(ufunc, (self,), {})
+    return found
+
+
+# %%
+#| export
+OPERATORS = _operators()
+Array = _protocols(Array)
+
+
+# %% [markdown]
+# A condition on numbers goes both ways. An array with several entries has no truth value, in NumPy as here.
+
+# %%
+#| export
+def _truth(self: Array) -> bool:
+    one_entry(self, 'the truth value', 'write .any() or .all()')
+    return choose()
+
+
+# %%
+#| export
+def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:
+    "Refuse unless an array surely holds one number."
+    verdict = holds(claim(entries(x), '==', 1))
+    if not verdict.holds: refuse(f'{what} of an array with {entries(x)} entries', 'a number', x, hint, verdict)
+
+
+# %%
+#| export
+def _opaque(what: str):
+    def method(self, *_): refuse(f'{what} of an array, in code that is not traced', hint='a trace has no numbers')
+    return method
+
+
+# %%
+#| export
+for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value',
+                         tolist='the values', item='the value').items():
+    setattr(Array, _name, _opaque(_what))
+Array.__bool__ = _truth
+
+
+# %%
+#| export
+def _rows(self: Array) -> Iterator[Any]:
+    "Iterate over the first axis where its length is known: `a, b = pair`."
+    if not self.axes: refuse('iteration over a number')
+    if self.axes[0].size.const is None:
+        refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced',
+               hint='write a for loop in the traced function')
+    return iter([self[i] for i in range(self.axes[0].size.const)])
+
+
+# %%
+#| export
+def _length(self: Array) -> int:
+    if not self.axes: refuse('len() of a number')
+    return size_value(self.axes[0].size)
+
+
+# %%
+#| export
+Array.__iter__ = _rows
+Array.__len__ = lambda self: _length(self)
+Array.__contains__ = lambda self, value: choose()
+
+# %% [markdown]
+# ## What this does not show
+#
+# The rules themselves are on the next pages: [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
+# [products](22d_products.ipynb), [moving axes](22e_moves.ipynb) and [indexing](22f_indexing.ipynb).

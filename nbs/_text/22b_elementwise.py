@@ -1,0 +1,404 @@
+# %%
+#| default_exp shape.elementwise
+
+# %% [markdown]
+# # Element by element
+# > When may two arrays of different shapes be added? Where the code says so, and not by accident.
+
+# %%
+#| hide
+#| export
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from bendml.shape.annotations import spelled
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import Verdict, claim
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, current, holds, number, perform, refuse, rule
+
+
+# %% [markdown]
+# ## Operands
+#
+# Anything that NumPy accepts as an array becomes a symbolic one. A list of arrays is an array with one more axis.
+
+# %%
+#| export
+def lift(value: Any, operand: int | None = None) -> Array:
+    "A value as a symbolic array."
+    if type(value) is Array: return value
+    if type(value) is Size or isinstance(value, Dim): return number(int)
+    if isinstance(value, list | tuple): return OPS[np.array].shape(value)
+    if isinstance(value, range): return lift(np.asarray(value))
+    if hasattr(value, 'numbers'): return value.numbers()  # a range whose length is not known
+    if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
+        value = np.asarray(value)
+        x = Array((axis(n) for n in value.shape), value.dtype)
+        return bounded(x, Dim(int(value.max()) + 1)) if value.dtype.kind in 'iu' and value.size and value.min() >= 0 else x
+    if hasattr(value, '__array__') and not callable(getattr(value, 'shape', None)): return lift(np.asarray(value))
+    refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, operand=operand)
+
+
+# %%
+#| export
+def same(a: Dim, b: Dim) -> Verdict:
+    "Are two sizes equal, at every size?"
+    return Verdict(True) if a == b else holds(claim(a, '==', b))
+
+
+# %%
+#| export
+def with_new_ids(x: Array) -> Array:
+    return Array((axis(a.size, one=a.one, parts=a.parts) for a in x.axes), x.dtype)
+
+
+# %% [markdown]
+# ## The rule of broadcasting
+#
+# NumPy stretches an axis of size 1 to any size, and puts missing axes in front. That is a great convenience, and the
+# source of the most common silent mistake: `pred - y` with `pred` of shape `(B, 1)` and `y` of shape `(B,)` is a `(B, B)`
+# matrix, and its mean a wrong loss. So:
+#
+# 1. With the same number of axes, a 1 stretches. Exception: two *declared* 1s that stretch against each other to the same
+#    size, `(B, 1)` with `(1, B)`.
+# 2. With fewer axes on one side (a bias row), a 1 of the other side must not be stretched by it, unless it was written with
+#    `None`, `expand_dims` or `reshape`, or the stretched size is different from the other sizes there.
+# 3. An axis keeps its identity. One that comes from another place of the larger operand does not fit here, though its size
+#    may: `s / s.sum(1)` on a square `s`.
+# 4. A named size is never taken for 1.
+
+# %%
+#| export
+def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis, ...]:
+    "The axes of `a + b`; `first` and `second` are the operands' numbers, for messages."
+    n = max(a.ndim, b.ndim)
+    pairs = [(_at(a, i - n), _at(b, i - n)) for i in range(n)]
+    axes = tuple(_pair(x, y, a, b, (first, second), i - n) for i, (x, y) in enumerate(pairs))
+    if a.ndim == b.ndim:
+        _mutual(pairs, a, b, second)
+        _other_way_round(a, b, second)
+    elif min(a.ndim, b.ndim) > 0:
+        big, small, who = (a, b, second) if a.ndim > b.ndim else (b, a, first)
+        _stretched_by_fewer(big, small, who)
+        _from_another_place(big, small, who)
+    return axes
+
+
+# %%
+#| export
+def _at(x: Array, i: int) -> Axis | None: return x.axes[i] if -i <= x.ndim else None
+
+
+# %%
+#| export
+def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, int], i: int) -> Axis:
+    "One axis of the result."
+    if x is None or y is None: return x or y
+    if x.size == 1 and y.size != 1: return y
+    if y.size == 1 and x.size != 1: return x
+    verdict = same(x.size, y.size)
+    if not verdict.holds: _mismatch(a, b, who, i, x, y, verdict)
+    if x.parts and y.parts and x.parts != y.parts and sorted(map(str, x.parts)) == sorted(map(str, y.parts)):
+        orders = ['*'.join(map(str, v.parts)) for v in (x, y)]
+        refuse(f'axis {i} holds {orders[0]} on the left and {orders[1]} on the right: the same size in another order',
+               spelled(a.sizes), spelled(b.sizes), 'transpose before the reshape that merged them', operand=who[1])
+    one = 'declared' if 'declared' in (x.one, y.one) else x.one or y.one
+    return Axis(x.size, x.id, x.role or y.role, x.parts or y.parts, one)
+
+
+# %%
+#| export
+def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis, verdict: Verdict) -> None:
+    blame = who[1] if b.ndim <= a.ndim else who[0]
+    seen, wanted = (b, a) if blame == who[1] else (a, b)
+    refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
+           _fit(wanted, seen), verdict, blame)
+
+
+# %%
+#| export
+def _fit(wanted: Array, seen: Array) -> str:
+    "What would make `seen` fit `wanted`."
+    if seen.lost and seen.ndim == wanted.ndim - 1:
+        position, text = seen.lost
+        return f'a reduction lost axis {position}: write keepdims=True in it, or {text}'
+    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted):
+        return '{it} is the other way round: write {it.T}' if seen.ndim == 2 else 'two axes are the other way round: swapaxes(-1, -2)'
+    if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
+        at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
+        return 'write [' + ', '.join([':'] + ['None']*(wanted.ndim - 1 - at)) + '] to put its axis in that place'
+    if seen.ndim == wanted.ndim == 2 and seen.axes[1].size == wanted.axes[1].size:
+        return 'to pair every row with every row, write [:, None] after the left side'
+    differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
+    near = len(differences) == 1 and max(map(abs, differences)) <= 2
+    return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if near else ''
+
+
+# %%
+#| export
+def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
+    return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted.axes))
+
+
+# %%
+#| export
+def _mutual(pairs: list, a: Array, b: Array, second: int) -> None:
+    "Rule 1's exception: (B, 1) with (1, B), both declared so."
+    grown = {side: [pair[1 - side].size for pair in pairs if pair[side].size == 1 and pair[side].one == 'declared' and pair[1 - side].size != 1]
+             for side in (0, 1)}
+    if any(x == y for x in grown[0] for y in grown[1]): _every_combination(a, b, second)
+
+
+# %%
+#| export
+def _every_combination(a: Array, b: Array, operand: int, big: Array | None = None, small: Array | None = None) -> None:
+    sizes = ', '.join(str(y if x == 1 else x) for x, y in zip((1,)*(b.ndim - a.ndim) + a.sizes, (1,)*(a.ndim - b.ndim) + b.sizes))
+    refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled((big or a).sizes), spelled((small or b).sizes),
+           'write [:, None] on one of them, or [..., 0] on the other, so that both have the same number of axes', Verdict(False, _two(a, b)), operand)
+
+
+# %%
+#| export
+def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
+    "Sizes at which it shows: every named size that is stretched is 2."
+    from bendml.shape.sizes import names_of
+    return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
+
+
+# %%
+#| export
+def _other_way_round(a: Array, b: Array, operand: int) -> None:
+    "A weight and a gradient of it, with in and out exchanged."
+    for weight, other in ((a, b), (b, a)):
+        for i, (w, o) in enumerate(zip(weight.axes, other.axes)):
+            elsewhere = {v.id for k, v in enumerate(weight.axes) if k != i}
+            if w.role in ('in', 'out') and (o.role in ('in', 'out') and o.role != w.role or o.id != w.id and o.id in elsewhere):
+                refuse('one of the two is stored the other way round', '×'.join(v.role for v in a.axes),
+                       '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
+
+
+# %%
+#| export
+def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
+    "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
+    for i in range(-small.ndim, 0):
+        own, other = big.axes[i], small.axes[i]
+        if own.size == 1 and own.one != 'written' and other.size != 1:
+            others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
+            if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
+
+
+# %%
+#| export
+def _from_another_place(big: Array, small: Array, operand: int) -> None:
+    "Rule 3: an axis that belongs to another place of the larger operand."
+    ids = [a.id for a in big.axes]
+    for i in range(-small.ndim, 0):
+        own = small.axes[i]
+        if own.size != 1 and own.id in ids and big.axes[i].id != own.id and big.axes[i].size != 1:
+            k = ids.index(own.id) - len(ids)
+            refuse(f'its axis {i} is axis {k} of the other operand, where it is paired with axis {i}', spelled(big.sizes), spelled(small.sizes),
+                   'write keepdims=True in the reduction' if small.lost else
+                   f'write [{", ".join([":"] + ["None"]*(-k - 1))}] to put it in its place', operand=operand)
+
+
+# %% [markdown]
+# ## Functions of entries
+#
+# Every NumPy function that works entry by entry (a ufunc) has this one rule. Its dtype is NumPy's own answer, for arrays
+# with a single entry.
+
+# %%
+#| export
+@lru_cache(4096)
+def _answer(f: Any, kinds: tuple, kwargs: tuple = ()) -> tuple[np.dtype, ...]:
+    "The dtypes that a function returns for operands of these dtypes (or Python types)."
+    ones = [k(1) if isinstance(k, type) else np.ones((), k) if one else np.ones(1, k) for k, one in kinds]
+    with warnings.catch_warnings(), np.errstate(all='ignore'):
+        warnings.simplefilter('ignore')
+        result = f(*ones, **dict(kwargs))
+    return tuple(np.asarray(r).dtype for r in (result if isinstance(result, tuple) else (result,)))
+
+
+# %%
+#| export
+def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
+    "What NumPy answers for operands like these."
+    kinds = tuple((type(o), False) if type(o) in (bool, int, float, complex) else
+                  (int, False) if as_dim(o) is not None else (lift(o).dtype, not lift(o).axes) for o in operands)
+    try: return _answer(f, kinds, tuple(sorted(kwargs.items())))
+    except TypeError as e:
+        refuse(str(e).split(', and')[0].split(" for the input types")[0],
+               hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
+
+
+# %%
+#| export
+def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
+    "The result of a function that works entry by entry."
+    arrays = [lift(o, i) for i, o in enumerate(operands)]
+    axes = arrays[0].axes if arrays else ()
+    for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
+    kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
+    if type(where) is Array: broadcast(Array(axes), where)
+    lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
+    results = tuple(_bound_of(f, operands, Array(axes, kind, lost)) for kind in kinds)
+    return stored(results if len(results) > 1 else results[0], out)
+
+
+# %%
+#| export
+def _bound_of(f: Any, operands: list, result: Array) -> Array:
+    "Bounds of whole numbers through sums, products and remainders: `np.arange(n) + 1` is at most n."
+    if f not in (np.add, np.multiply, np.remainder) or result.dtype.kind not in 'iu' or len(operands) != 2: return result
+    low, high = (_below(o) for o in operands)
+    if f is np.remainder:
+        dim = as_dim(operands[1])
+        return result if dim is None or not holds(claim(dim, '>=', 1)).holds else bounded(result, dim)
+    if low is None or high is None: return result
+    return bounded(result, low + high - 1 if f is np.add else (low - 1)*(high - 1) + 1)
+
+
+# %%
+#| export
+def _below(value: Any) -> Dim | None:
+    "A size that a whole number, or all those of an array, are smaller than; None if not known, or if they may be negative."
+    if type(value) is Array: return value.below
+    if (dim := as_dim(value)) is not None: return dim + 1 if holds(claim(dim, '>=', 0)).holds else None
+    return lift(value).below if isinstance(value, np.ndarray | np.integer) else None
+
+
+# %%
+#| export
+def stored(result: Any, out: Any) -> Any:
+    "Write a result into `out`, whose shape must not change."
+    target = out[0] if isinstance(out, tuple) else out
+    if target is None: return result
+    if type(target) is not Array: refuse('out= is not an array of this trace')
+    if result.ndim > target.ndim: _does_not_fit(target, result)
+    for x, y in zip(target.axes[::-1], result.axes[::-1]):
+        verdict = same(x.size, y.size)
+        if not verdict.holds and y.size != 1: _does_not_fit(target, result, verdict)
+    if result.ndim < target.ndim or result.sizes != target.sizes: broadcast(target, result)
+    if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
+        refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',
+               hint='write x = x + y, or convert with .astype')
+    if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
+    return target
+
+
+# %%
+#| export
+def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
+    refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
+
+
+# %%
+#| export
+@rule('ufunc')
+def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=None, subok=None):
+    if len(operands) > f.nin: operands, out = operands[:f.nin], operands[f.nin]
+    return elementwise(f, list(operands), out, where, dtype)
+
+
+# %%
+#| export
+@rule(np.where)
+def where(condition, x=None, y=None):
+    if x is None: return OPS[np.nonzero].shape(condition)
+    arrays = [lift(v, i) for i, v in enumerate((condition, x, y))]
+    axes = broadcast(Array(broadcast(arrays[0], arrays[1])), arrays[2], 0, 2)
+    return Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool)
+
+
+# %%
+#| export
+@rule(np.clip)
+def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **_):
+    bounds = [b for b in (a_min, a_max, min, max) if b is not None]
+    return elementwise(np.maximum, [a, bounds[0]], out) if len(bounds) == 1 else stored(elementwise(np.clip, [a, *bounds]), out)
+
+
+# %%
+#| export
+METHODS['clip'] = np.clip
+
+
+# %% [markdown]
+# Functions of one array that keep its shape and are not ufuncs.
+
+# %%
+#| export
+def _keeps(*functions, dtype=None):
+    for f in functions:
+        @rule(f)
+        def keeps(a, *args, out=None, f=f, **kwargs):
+            x = lift(a)
+            return stored(Array(x.axes, dtype or dtypes(f, [x])[0], x.lost), out)
+
+
+# %%
+#| export
+_keeps(np.round, np.around, np.nan_to_num, np.real, np.imag, np.angle, np.sinc, np.i0, np.real_if_close, np.fix)
+_keeps(np.isneginf, np.isposinf, np.iscomplex, np.isreal, dtype=bool)
+METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
+
+@rule(np.isclose)
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.equal, [a, b])
+
+
+# %%
+#| export
+@rule(np.allclose, np.array_equal, np.array_equiv)
+def allclose(a, b, *_, **__):
+    lift(a), lift(b)
+    return number(bool)
+
+
+# %% [markdown]
+# ## Conversions
+
+# %%
+#| export
+@rule('astype')
+def astype(x, dtype, *_, **__): return bounded_like(x, Array(x.axes, dtype, x.lost))
+
+
+# %%
+#| export
+@rule('copy', np.copy, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+def copy(a, *args, dtype=None, **__):
+    x = lift(a)
+    return bounded_like(x, Array(x.axes, dtype or x.dtype, x.lost))
+
+
+# %%
+#| export
+METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}
+
+# %%
+from bendml.shape.symbols import Trace, tracing
+from bendml.shape.messages import ShapeError
+B, T = Dim('B'), Dim('T')
+with tracing(Trace()):
+    x, row, scale = Array([axis(B), axis(T)]), Array([axis(T)]), Array([axis(B), axis(1, one='declared')])
+    print(x + row, x*scale, np.exp(x) > 0, np.where(x > 0, x, 0.0))
+
+# %% [markdown]
+# A prediction with a column, and targets without one:
+
+# %%
+with tracing(Trace()):
+    pred, y = Array([axis(B), axis(1, one='declared')]), Array([axis(B)])
+    try: (pred - y)**2
+    except ShapeError as e: print(e)
+
+# %% [markdown]
+# ## What this does not show
+#
+# The rule refuses by shape and origin, not by meaning. Weights of rows, `(n,)`, against a square `(n, n)` are stretched
+# along its columns without a word, if rows and columns have the same name; give them two names. And an intended
+# `a / sqrt(a.sum(1))` on a symmetric matrix is refused; write `[None, :]`.

@@ -1,0 +1,321 @@
+# %%
+#| default_exp shape.reductions
+
+# %% [markdown]
+# # Reductions
+# > Sums, means, maxima: which axis is lost, which must not be, and which must not be empty.
+
+# %%
+#| hide
+#| export
+from typing import Any
+
+import numpy as np
+
+from bendml.shape.sizes import Dim, names_of
+from bendml.shape.facts import claim
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, branch, current, entries, holds, number, refuse, rule
+from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
+
+
+# %% [markdown]
+# ## Which axis
+#
+# An axis number counts from the front or from the back. Python's own rule: `-1` is the last.
+
+# %%
+#| export
+def axis_number(number: Any, ndim: int, operand: int = 1) -> int:
+    "An axis number from 0 to ndim - 1."
+    dim = as_dim(number)
+    if dim is None or dim.const is None: refuse(f'the axis is {number!r}', 'a known whole number', number)
+    if not -ndim <= dim.const < ndim:
+        refuse(f'axis {dim.const} of an array with {ndim} axes', f'{-ndim} to {ndim - 1}', dim.const, operand=operand)
+    return dim.const % ndim
+
+
+# %%
+#| export
+def axis_numbers(numbers: Any, ndim: int) -> tuple[int, ...]:
+    "One axis, several, or None: all of them."
+    if numbers is None: return tuple(range(ndim))
+    found = tuple(axis_number(n, ndim) for n in (numbers if isinstance(numbers, tuple | list) else (numbers,)))
+    if len(set(found)) < len(found): refuse('the same axis twice', 'different axes', numbers)
+    return found
+
+
+# %% [markdown]
+# ## The shape of a reduction
+#
+# An axis that `keep=` names (the batch of a forward pass, say) may not be reduced over, by its identity rather than its
+# position.
+
+# %%
+#| export
+def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, needs_one: bool = False) -> Array:
+    "The array without the axes that are reduced over, or with size 1 there."
+    gone = axis_numbers(numbers, x.ndim)
+    for i in gone: _may_reduce(x, i)
+    if needs_one: not_empty([x.axes[i].size for i in gone] if numbers is not None else [entries(x)], x)
+    if keepdims: return Array((axis(1, one='kept') if i in gone else a for i, a in enumerate(x.axes)), dtype)
+    lost = ()
+    if len(gone) == 1:
+        at = ', '.join([':']*gone[0] + ['None'] + [':']*(x.ndim - gone[0] - 1))
+        lost = (gone[0] - x.ndim, f'[{at if gone[0] < x.ndim - 1 else "..., None"}] after it')
+    return Array((a for i, a in enumerate(x.axes) if i not in gone), dtype, lost)
+
+
+# %%
+#| export
+def _may_reduce(x: Array, i: int) -> None:
+    name = current().state.get('kept', {}).get(x.axes[i].id)
+    if name:
+        refuse(f'reduces over axis {i - x.ndim}, which is {name}: keep={name!r} says that nothing may',
+               hint='is the axis number right?')
+
+
+# %%
+#| export
+def not_empty(sizes: list[Dim], x: Array) -> None:
+    "Refuse where there may be nothing to take the maximum of."
+    for size in sizes:
+        verdict = holds(claim(size, '>=', 1))
+        if not verdict.holds:
+            refuse(f'{size} can be 0, and then there is nothing to choose from', f'{size} >= 1', x,
+                   'guard it: if x.size == 0: ...', verdict, 0)
+
+
+# %%
+#| export
+def _reduction(*functions, needs_one=False, as_dtype=None):
+    for f in functions:
+        @rule(f)
+        def reduce(a, axis=None, dtype=None, out=None, keepdims=False, *, f=f, where=None, **_):
+            x = lift(a)
+            if where is not None: elementwise(np.multiply, [x, where])
+            kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
+            return stored(reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None), out)
+
+
+# %%
+#| export
+_reduction(np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar)
+_reduction(np.any, np.all, as_dtype=bool)
+
+
+# %% [markdown]
+# The maximum has no `dtype` parameter, so its second positional argument after the axis is `out`.
+
+# %%
+#| export
+def _choosing(*functions, as_dtype=None, needs_one=True):
+    for f in functions:
+        @rule(f)
+        def choose(a, axis=None, out=None, keepdims=False, *, initial=None, where=None, f=f, **_):
+            x = lift(a)
+            kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
+            result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
+            if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
+            return stored(result, out)
+
+
+# %%
+#| export
+_choosing(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin, np.ptp)
+_choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
+_choosing(np.median, np.nanmedian, needs_one=False)
+METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin ptp'.split()}
+
+
+# %% [markdown]
+# `x.any(1)` and `np.any(x, 1)` take `out` second; their rule is the first one, where it is third, so a positional `out`
+# is refused by its type rather than misread.
+
+# %%
+#| export
+@rule(np.count_nonzero)
+def count_nonzero(a, axis=None, *, keepdims=False): return reduced(lift(a), axis, keepdims, np.int64)
+
+
+# %%
+#| export
+@rule(np.average)
+def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
+    x = lift(a)
+    if weights is not None:
+        w = lift(weights)
+        if w.ndim != x.ndim:
+            i = axis_number(axis, x.ndim)
+            if w.ndim != 1: refuse('weights of this shape', x, w, operand=2)
+            verdict = same(w.axes[0].size, x.axes[i].size)
+            if not verdict.holds:
+                refuse('a weight for each entry along the axis', f'Vec<{x.axes[i].size}>', w, verdict=verdict, operand=2)
+        else: _same_shape(x, w)
+        not_empty([x.axes[axis_number(axis, x.ndim)].size if axis is not None else entries(x)], x)
+    result = reduced(x, axis, keepdims, dtypes(np.true_divide, [x, 1.0])[0])
+    return (result, result) if returned else result
+
+
+# %%
+#| export
+def _same_shape(x: Array, y: Array) -> None:
+    if x.ndim != y.ndim: refuse('the shapes differ', x, y, operand=1)
+    for a, b in zip(x.axes, y.axes):
+        if not (verdict := same(a.size, b.size)).holds: refuse('the shapes differ', x, y, verdict=verdict, operand=1)
+
+
+# %%
+#| export
+@rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
+def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
+    result = reduced(lift(a), axis, keepdims, np.float64, needs_one=True)
+    return Array((*lift(q).axes, *result.axes), np.float64)
+
+
+# %%
+#| export
+@rule(np.cumsum, np.cumprod, np.nancumsum, np.nancumprod)
+def cumulative(a, axis=None, dtype=None, out=None):
+    x = lift(a)
+    kind = dtype or dtypes(np.cumsum, [x])[0]
+    if axis is None: return stored(Array((_flat(x),), kind), out)
+    axis_number(axis, x.ndim)
+    return stored(Array(x.axes, kind), out)
+
+
+# %%
+#| export
+def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
+
+METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
+
+
+# %%
+#| export
+@rule(np.diff)
+def diff(a, n=1, axis=-1, prepend=None, append=None):
+    x = lift(a)
+    i = axis_number(axis, x.ndim)
+    size = x.axes[i].size - n + (prepend is not None) + (append is not None)
+    if not branch(claim(size, '>=', 0)): size = Dim(0)
+    return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)),
+                 dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
+
+
+# %%
+#| export
+axis_ = axis
+
+
+# %%
+#| export
+@rule(np.flip)
+def flip(m, axis=None):
+    axis_numbers(axis, lift(m).ndim)
+    return Array(lift(m).axes, lift(m).dtype)
+
+
+# %%
+#| export
+@rule(np.roll)
+def roll(a, shift, axis=None): return flip(a, axis)
+
+
+# %%
+#| export
+@rule(np.sort)
+def sort(a, axis=-1, **_):
+    x = lift(a)
+    return Array((_flat(x),), x.dtype) if axis is None else flip(x, axis)
+
+
+# %%
+#| export
+@rule(np.argsort)
+def argsort(a, axis=-1, **_):
+    x = sort(a, axis)
+    return bounded(Array(x.axes, np.int64), x.axes[axis_number(-1 if axis is None else axis, x.ndim)].size)
+
+
+# %%
+#| export
+def _kth(x: Array, kth: Any, axis: Any) -> None:
+    size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
+    for k in kth if isinstance(kth, list | tuple) else [kth]:
+        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds:
+            refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
+
+
+# %%
+#| export
+@rule(np.partition)
+def partition(a, kth, axis=-1, **_):
+    _kth(lift(a), kth, axis)
+    return sort(a, axis)
+
+
+# %%
+#| export
+@rule(np.argpartition)
+def argpartition(a, kth, axis=-1, **_):
+    _kth(lift(a), kth, axis)
+    return argsort(a, axis)
+
+
+# %%
+#| export
+METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
+
+
+# %% [markdown]
+# ## The methods of a ufunc
+#
+# `np.add.reduce` is a sum, `np.add.outer` every pair, `np.add.at` a write that adds.
+
+# %%
+#| export
+@rule('ufunc.reduce')
+def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    x = lift(a)
+    return stored(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
+
+
+# %%
+#| export
+@rule('ufunc.accumulate')
+def ufunc_accumulate(f, a, axis=0, dtype=None, out=None):
+    x = lift(a)
+    axis_number(axis, x.ndim)
+    return stored(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
+
+
+# %%
+#| export
+@rule('ufunc.outer')
+def ufunc_outer(f, a, b, **_):
+    x, y = lift(a), lift(b)
+    return Array((*x.axes, *(axis(c.size) if c.id in {d.id for d in x.axes} else c for c in y.axes)), dtypes(f, [x, y])[0])
+
+
+# %%
+#| export
+@rule('ufunc.at')
+def ufunc_at(f, a, indices, b=None):
+    target = OPS['getitem'].shape(a, indices)
+    if b is not None: stored(elementwise(f, [target, b]), target)
+
+
+# %%
+from bendml.shape.symbols import Trace, tracing
+from bendml.shape.messages import ShapeError
+B, C = Dim('B'), Dim('C')
+with tracing(Trace()):
+    x = Array([axis(B), axis(C)])
+    print(x.mean(-1), x.mean(-1, keepdims=True), x.argmax(1).dtype, np.add.outer(x.sum(0), x.sum(1)))
+    try: x - x.mean(-1)
+    except ShapeError as e: print(e)
+
+# %% [markdown]
+# ## What this does not show
+#
+# The mean of nothing is `nan`, with a warning; that is not refused, since the shape is right.

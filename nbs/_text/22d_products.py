@@ -1,0 +1,473 @@
+# %%
+#| default_exp shape.products
+
+# %% [markdown]
+# # Products
+# > Rows of the left against columns of the right: what must be equal, and which axis of a weight may meet which.
+
+# %%
+#| hide
+#| export
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bendml.shape.annotations import spelled
+from bendml.shape.sizes import Dim, fresh
+from bendml.shape.facts import claim
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
+from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
+from bendml.shape.reductions import axis_number, axis_numbers, reduced
+
+
+# %% [markdown]
+# ## Contraction
+#
+# In a product, one axis of the left meets one of the right and both disappear. Their sizes must be equal. If one belongs to
+# a stored weight, there is more to ask: an activation meets the weight's *in* axis, a gradient on its way back meets its
+# *out* axis. For a square weight that is the only thing that tells `x @ w` from `x @ w.T`.
+
+# %%
+#| export
+def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
+    "Refuse two axes that may not be summed over together, for their roles or their order."
+    for own, other, weight, who in ((b, a, right, 1), (a, b, left, 0)):
+        if own.role == 'in' and other.role == 'grad':
+            refuse('a gradient meets the in axis of a weight; on the way back it meets the out axis', 'the axis out',
+                   'the axis in', 'transpose the weight', operand=who)
+        if own.role == 'out' and other.role == '' and other.id != own.id:  # what came out of it may go back the same way
+            refuse('an activation meets the out axis of a weight', 'the axis in', 'the axis out',
+                   'the weight is stored the other way round: transpose it, or write Grad[...] around the annotation of a gradient', operand=who)
+    if a.parts and b.parts and a.parts != b.parts and sorted(map(str, a.parts)) == sorted(map(str, b.parts)):
+        order = ['*'.join(map(str, p)) for p in (b.parts, a.parts)]
+        refuse('an axis was merged in another order than the weight expects', order[0], order[1],
+               'transpose before the reshape that merged it', operand=0)
+
+
+# %% [markdown]
+# The gradient of a weight, `x.T @ dy`, is a contraction over the batch. What is left is an in axis and an out axis, in the
+# order in which the product was written, so that `dy.T @ x` is seen to be the other way round.
+
+# %%
+#| export
+def _roles(a: Axis, b: Axis, left: Axis | None, right: Axis | None) -> tuple[Axis | None, Axis | None]:
+    "The two axes that remain, with the roles that they now have."
+    def remains(own, other, met, met_by):
+        if own is None: return None
+        if met.role in ('in', 'out') or met_by.role in ('in', 'out'):
+            return replace(own,
+                           role='grad' if 'grad' in (met.role, met_by.role) or met.id == met_by.id else '' if own.role in ('in', 'out') else own.role)
+        if 'grad' in (met.role, met_by.role): return replace(own, role=own.role or 'grad')
+        if other is not None and own.role == 'grad': return replace(own, role='out')
+        if other is not None and other.role == 'grad' and own.role == '': return replace(own, role='in')
+        return own
+    return remains(left, right, a, b), remains(right, left, b, a)
+
+
+# %%
+#| export
+def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
+    "An axis for a result that may already have one with this identity."
+    return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
+
+
+# %%
+#| export
+@rule(np.matmul)
+def matmul(a, b, out=None, **_):
+    x, y = lift(a, 0), lift(b, 1)
+    for i, v in enumerate((x, y)):
+        if not v.axes: refuse('one side is a number', 'at least one axis', 'a number', 'write * to scale', operand=i)
+    row, column = x.axes[-1], y.axes[-2 if y.ndim > 1 else -1]
+    verdict = same(row.size, column.size)
+    if not verdict.holds:
+        wanted = (*y.sizes[:-2], row.size, y.sizes[-1]) if y.ndim > 1 else (row.size,)
+        refuse(f'the left side has {row.size} columns, the right side {column.size} rows', spelled(wanted), spelled(y.sizes),
+               _transposed(x, y), verdict, 1)
+    meet(row, column, x, y)
+    batch = broadcast(Array(x.axes[:-2]), Array(y.axes[:-2])) if x.ndim > 2 or y.ndim > 2 else ()
+    left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
+    axes = (*batch, *((left,) if left else ()))
+    if right: axes = (*axes, apart(axes, right))
+    return stored(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
+
+
+# %%
+#| export
+def _transposed(x: Array, y: Array) -> str:
+    "Which side would fit if it were transposed."
+    equal = lambda a, b: a.size == b.size
+    if y.ndim == 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: write {it.T}'
+    if y.ndim > 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: swapaxes(-1, -2)'
+    if x.ndim > 1 and equal(x.axes[-2], y.axes[-2 if y.ndim > 1 else -1]):
+        return 'the left side is the other way round: transpose it, or drop the .T that is there'
+    if y.ndim > 1 and x.ndim > 1 and equal(y.axes[-1], x.axes[-2]): return 'the two sides are swapped'
+    product = Dim(1)
+    for a in x.axes[1:]: product = product*a.size
+    rows = y.axes[-2 if y.ndim > 1 else -1].size
+    if product == rows: return f'flatten the left side first: .reshape({x.axes[0].size}, {rows})'
+    if (d := (rows - x.axes[-1].size).const) is not None and abs(d) <= 2 and x.axes[-1].size.const is None:
+        return f'the sizes differ by {abs(d)}: is a slice one too long or too short?'
+    return ''
+
+
+# %%
+#| export
+@rule(np.dot)
+def dot(a, b, out=None):
+    x, y = lift(a), lift(b)
+    if not x.axes or not y.axes: return elementwise(np.multiply, [a, b], out)
+    if y.ndim <= 2 and x.ndim <= 2: return matmul(a, b, out)
+    return stored(_contract(x, y, (x.ndim - 1,), (y.ndim - 2 if y.ndim > 1 else 0,)), out)
+
+
+# %%
+#| export
+def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...]) -> Array:
+    "Sum over pairs of axes; what remains stands in order, the left's first."
+    for i, j in zip(left, right):
+        if not (verdict := same(x.axes[i].size, y.axes[j].size)).holds:
+            refuse(f'axis {i} of the left has size {x.axes[i].size}, axis {j} of the right {y.axes[j].size}', x.axes[i].size,
+                   y.axes[j].size, verdict=verdict, operand=1)
+        meet(x.axes[i], y.axes[j], x, y)
+    axes = tuple(a for i, a in enumerate(x.axes) if i not in left)
+    for j, b in enumerate(y.axes):
+        if j not in right: axes = (*axes, apart(axes, b))
+    return Array(axes, dtypes(np.multiply, [x, y])[0])
+
+
+# %%
+#| export
+@rule(np.tensordot)
+def tensordot(a, b, axes=2):
+    x, y = lift(a), lift(b)
+    if isinstance(axes, int): axes = (tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes)))
+    left, right = (axis_numbers(n, v.ndim) for n, v in zip(axes, (x, y)))
+    if len(left) != len(right): refuse('as many axes of the left as of the right', len(left), len(right), operand=2)
+    return _contract(x, y, left, right)
+
+
+# %%
+#| export
+@rule(np.inner)
+def inner(a, b):
+    x, y = lift(a), lift(b)
+    return _contract(x, y, (x.ndim - 1,), (y.ndim - 1,)) if x.axes and y.axes else elementwise(np.multiply, [a, b])
+
+
+# %%
+#| export
+@rule(np.vdot)
+def vdot(a, b):
+    flat = [OPS[np.ravel].shape(lift(v)) for v in (a, b)]
+    return _contract(*flat, (0,), (0,))
+
+
+# %%
+#| export
+@rule(np.outer)
+def outer(a, b, out=None):
+    flat = [OPS[np.ravel].shape(lift(v)) for v in (a, b)]
+    left, right = flat[0].axes[0], flat[1].axes[0]
+    if 'grad' in (left.role, right.role):
+        left, right = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (left, right))
+    return stored(Array((left, apart((left,), right)), dtypes(np.multiply, flat)[0]), out)
+
+
+# %%
+#| export
+METHODS |= {'dot': np.dot}
+
+
+# %%
+#| export
+@rule(np.kron)
+def kron(a, b):
+    x, y = lift(a), lift(b)
+    n = max(x.ndim, y.ndim)
+    sizes = [(Dim(1),)*(n - v.ndim) + v.sizes for v in (x, y)]
+    return Array((axis(s*t) for s, t in zip(*sizes)), dtypes(np.multiply, [x, y])[0])
+
+
+# %%
+#| export
+@rule(np.cross)
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    x, y = lift(a), lift(b)
+    for v in (x, y):
+        if v.axes[-1].size != 3 or axis not in (None, -1): refuse('vectors of 3 entries along the last axis', 3, v)
+    return Array(broadcast(x, y), dtypes(np.multiply, [x, y])[0])
+
+
+# %% [markdown]
+# ## einsum
+#
+# Each letter is an axis; equal letters must have equal sizes, and a letter that is missing on the right of the arrow is
+# summed over.
+
+# %%
+#| export
+@rule(np.einsum)
+def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
+    if not isinstance(subscripts, str): refuse('the first argument is not text', "'ij,jk->ik'", subscripts)
+    arrays = [lift(o, i + 1) for i, o in enumerate(operands)]
+    inputs, arrow, output = subscripts.replace(' ', '').partition('->')
+    terms = inputs.split(',')
+    if len(terms) != len(arrays): refuse(f'{subscripts!r} is for {len(terms)} arrays', len(terms), len(arrays), operand=0)
+    ranks = [x.ndim - len(t.replace('...', '')) for t, x in zip(terms, arrays)]
+    for t, x, extra in zip(terms, arrays, ranks):
+        if extra < 0 or (extra and '...' not in t):
+            refuse(f'{t!r} is for {len(t.replace("...", ""))} axes', f'{len(t.replace("...", ""))} axes', x)
+    dots = 'ΑΒΓΔΕΖΗΘ'[:max(ranks, default=0)]  # letters for the axes that ... stands for
+    terms = [t.replace('...', dots[len(dots) - extra:]) for t, extra in zip(terms, ranks)]
+    if not arrow: output = dots + ''.join(sorted(c for c in set(''.join(terms)) - set(dots) if ''.join(terms).count(c) == 1))
+    found = _letters(terms, arrays)
+    axes = ()
+    for c in output.replace('...', dots):
+        if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
+        axes = (*axes, apart(axes, found[c]))
+    return stored(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+
+
+# %%
+#| export
+def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
+    "The axis that each letter stands for."
+    found: dict[str, tuple[Axis, Array]] = {}
+    for term, x in zip(terms, arrays):
+        for c, a in zip(term, x.axes):
+            b, y = found.get(c, (a, x))
+            if b.size == 1 and y is not x: b = a  # a size 1 stretches, as everywhere
+            verdict = same(a.size, b.size)
+            if not verdict.holds and a.size != 1:
+                refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
+            if y is not x: meet(b, a, y, x)
+            found[c] = (b, y)
+    return {c: a for c, (a, _) in found.items()}
+
+
+# %% [markdown]
+# ## Linear algebra
+#
+# Functions of the last two axes. Most of them need a square matrix.
+
+# %%
+#| export
+def square(x: Array) -> Axis:
+    "The size of a square matrix; refused if it need not be square."
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<n, n>', x, operand=0)
+    if not (verdict := same(x.axes[-2].size, x.axes[-1].size)).holds:
+        refuse('a square matrix is needed', spelled((*x.sizes[:-2], x.sizes[-2], x.sizes[-2])), x, verdict=verdict, operand=0)
+    return x.axes[-1]
+
+
+# %%
+#| export
+def _real(x: Array) -> np.dtype: return dtypes(np.true_divide, [x, 1.0])[0]
+
+
+# %%
+#| export
+@rule(np.linalg.inv, np.linalg.cholesky)
+def inv(a, **_):
+    x = lift(a)
+    square(x)
+    return Array(x.axes, _real(x))
+
+
+# %%
+#| export
+@rule(np.linalg.matrix_power)
+def matrix_power(a, n): return inv(a)
+
+
+# %%
+#| export
+@rule(np.linalg.det)
+def det(a):
+    x = lift(a)
+    square(x)
+    return Array(x.axes[:-2], _real(x))
+
+
+# %%
+#| export
+@rule(np.linalg.slogdet)
+def slogdet(a): return det(a), det(a)
+
+
+# %%
+#| export
+@rule(np.linalg.eigh)
+def eigh(a, UPLO='L'):
+    x = lift(a)
+    n = square(x)
+    return Array((*x.axes[:-2], axis(n.size)), _real(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
+
+
+# %%
+#| export
+@rule(np.linalg.eigvalsh)
+def eigvalsh(a, UPLO='L'): return eigh(a)[0]
+
+
+# %%
+#| export
+@rule(np.linalg.solve)
+def solve(a, b):
+    x, y = lift(a), lift(b)
+    n = square(x)
+    i = 0 if y.ndim == 1 else -2
+    if not (verdict := same(n.size, y.axes[i].size)).holds:
+        refuse('as many rows on the right as there are equations', n.size, y.axes[i].size, verdict=verdict, operand=1)
+    batch = broadcast(Array(x.axes[:-2]), Array(y.axes[:-2])) if y.ndim > 1 else x.axes[:-2]
+    return Array((*batch, x.axes[-1], *(y.axes[-1:] if y.ndim > 1 else ())), dtypes(np.true_divide, [x, y])[0])
+
+
+# %%
+#| export
+@rule(np.linalg.pinv)
+def pinv(a, *_, **__):
+    x = lift(a)
+    return Array((*x.axes[:-2], x.axes[-1], x.axes[-2]), _real(x))
+
+
+# %%
+#| export
+@rule(np.linalg.norm)
+def norm(x, ord=None, axis=None, keepdims=False):
+    return OPS[np.sum].shape(elementwise(np.absolute, [lift(x)*1.0]), axis, keepdims=keepdims)
+
+@rule(np.linalg.matrix_rank)
+def matrix_rank(a, *_, **__): return Array(lift(a).axes[:-2], int)
+
+
+# %%
+#| export
+@rule(np.linalg.lstsq)
+def lstsq(a, b, rcond=None):
+    x, y = lift(a), lift(b)
+    if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds:
+        refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
+    return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
+
+
+# %%
+#| export
+@rule(np.linalg.multi_dot)
+def multi_dot(arrays, *, out=None):
+    product = arrays[0]
+    for a in arrays[1:]: product = matmul(product, a)
+    return stored(product, out)
+
+
+# %% [markdown]
+# SciPy's functions of the same name do the same to shapes.
+
+# %%
+#| export
+for _f in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.solve, np.linalg.norm):
+    OPS[f'scipy.linalg.{_f.__name__}'] = OPS[_f]
+
+@rule('scipy.special.softmax', 'scipy.special.log_softmax')
+def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+
+@rule('scipy.special.logsumexp')
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
+
+
+# %% [markdown]
+# The thin factorisations have as many columns as the smaller side; which one that is may depend on the sizes, and then there
+# is a path for each.
+
+# %%
+#| export
+def lesser(a: Axis, b: Axis) -> Axis:
+    "The smaller of two axes; one path for each answer."
+    from bendml.shape.symbols import branch
+    return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
+
+
+# %%
+#| export
+def unknown(name: str, least: int | None = 0) -> Axis:
+    "An axis whose size only the numbers know."
+    from bendml.shape.symbols import current
+    from bendml.shape.facts import bound
+    trace = current()
+    size = fresh(name, next(trace.count))
+    trace.facts = bound(trace.facts, str(size), least)
+    trace.state.setdefault('fresh', {})[str(size)] = least
+    return axis(size)
+
+
+# %%
+#| export
+@rule(np.linalg.svd)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    x = lift(a)
+    m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
+    s = Array((*x.axes[:-2], k), _real(x))
+    if not compute_uv: return s
+    left, right = ((m.size, n.size) if full_matrices else (k.size, k.size))
+    return Array((*x.axes[:-1], axis(left)), _real(x)), s, Array((*x.axes[:-2], axis(right), n), _real(x))
+
+
+# %%
+#| export
+@rule(np.linalg.svdvals)
+def svdvals(x): return svd(x, compute_uv=False)
+
+
+# %%
+#| export
+@rule(np.linalg.qr)
+def qr(a, mode='reduced'):
+    x = lift(a)
+    k = {'reduced': lambda: lesser(x.axes[-2], x.axes[-1]), 'complete': lambda: axis(x.axes[-2].size)}[mode]()
+    return Array((*x.axes[:-1], k), _real(x)), Array((*x.axes[:-2], k, x.axes[-1]), _real(x))
+
+
+# %%
+#| export
+@rule(np.cov, np.corrcoef)
+def cov(m, y=None, rowvar=True, *_, **__):
+    x = lift(m)
+    if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
+    if x.ndim < 2: return number()
+    n = x.axes[0 if rowvar else 1]
+    if not (verdict := holds(claim(n.size, '!=', 1))).holds:
+        refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
+               'np.atleast_2d of the result, with where=', verdict, 0)
+    return Array((n, apart((n,), n)))
+
+
+# %%
+#| export
+@rule(np.trace)
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    x = lift(a)
+    gone = axis_numbers((axis1, axis2), x.ndim)
+    return stored(Array((b for i, b in enumerate(x.axes) if i not in gone), dtype or x.dtype), out)
+
+
+# %%
+#| export
+METHODS['trace'] = np.trace
+
+# %%
+from bendml.shape.symbols import Trace, tracing
+from bendml.shape.messages import ShapeError
+B, H, T, D = map(Dim, 'BHTD')
+with tracing(Trace()):
+    q, k = Array(map(axis, (B, H, T, D))), Array(map(axis, (B, H, T, D)))
+    print(np.einsum('bhqd,bhkd->bhqk', q, k))
+    try: q @ k
+    except ShapeError as e: print(e)
+
+# %% [markdown]
+# ## What this does not show
+#
+# That a matrix has an inverse, that a system can be solved: those depend on numbers. That `k` and `v`, of one shape, are not
+# swapped.

@@ -1,0 +1,549 @@
+# %%
+#| default_exp shape.moves
+
+# %% [markdown]
+# # Moving axes
+# > Transposing, reshaping, joining, splitting, making: the same numbers in another order.
+
+# %%
+#| hide
+#| export
+import inspect
+from dataclasses import replace
+from typing import Any, Iterable
+
+import numpy as np
+
+from bendml.shape.annotations import spelled
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import Verdict, claim
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded_like, current, entries, holds, is_symbolic, refuse, rule
+from bendml.shape.elementwise import broadcast, dtypes, lift, same, stored
+from bendml.shape.reductions import axis_number, axis_numbers
+from bendml.shape.products import unknown
+
+
+# %% [markdown]
+# ## Transposing
+#
+# The axes move and keep their identity, so a transposed weight is known to be one.
+
+# %%
+#| export
+@rule(np.transpose, np.permute_dims)
+def transpose(a, axes=None):
+    x = lift(a)
+    order = tuple(range(x.ndim))[::-1] if axes is None else axis_numbers(tuple(axes), x.ndim)
+    if len(order) != x.ndim: refuse('every axis must be named once', f'{x.ndim} axes', f'{len(order)} axes', operand=1)
+    return bounded_like(x, Array((x.axes[i] for i in order), x.dtype))
+
+
+# %%
+#| export
+@rule('transpose')
+def transpose_method(a, *axes):
+    return transpose(a, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+
+
+# %%
+#| export
+@rule(np.swapaxes)
+def swapaxes(a, axis1, axis2):
+    x = lift(a)
+    order = list(range(x.ndim))
+    i, j = axis_number(axis1, x.ndim), axis_number(axis2, x.ndim)
+    order[i], order[j] = j, i
+    return transpose(x, order)
+
+
+# %%
+#| export
+@rule(np.moveaxis)
+def moveaxis(a, source, destination):
+    x = lift(a)
+    come, go = axis_numbers(source, x.ndim), axis_numbers(destination, x.ndim)
+    if len(come) != len(go): refuse('as many sources as destinations', len(come), len(go), operand=2)
+    order = [i for i in range(x.ndim) if i not in come]
+    for to, i in sorted(zip(go, come)): order.insert(to, i)
+    return transpose(x, order)
+
+
+# %%
+#| export
+@rule(np.matrix_transpose)
+def matrix_transpose(a): return swapaxes(a, -1, -2)
+
+METHODS |= {'transpose': 'transpose', 'swapaxes': np.swapaxes}
+Array.T = property(lambda self: transpose(self))
+Array.mT = property(lambda self: swapaxes(self, -1, -2))
+Array.real = Array.imag = property(lambda self: Array(self.axes, dtypes(np.absolute, [self])[0]))
+
+
+# %% [markdown]
+# ## Reshaping
+#
+# The number of entries must stay the same, for every size; `-1` asks for what is left. The entries keep their order: axes
+# are merged and split, never moved. Where an axis would change places, as in `(H, T, D)` to `(T, H*D)`, numbers would be
+# mixed that have nothing to do with each other, so that is refused: transpose first.
+
+# %%
+#| export
+def _sizes(shape: Any) -> list[Dim]:
+    "A shape argument as sizes."
+    found = []
+    for n in shape if isinstance(shape, tuple | list | np.ndarray) else (shape,):
+        if (dim := as_dim(n)) is None:
+            refuse(f'a shape holds {"a number that is not known" if type(n) is Array else repr(n)}', 'a whole number', n,
+                   'write // instead of /' if type(n) is Array and n.dtype.kind == 'f' else 'a size read from numbers must be declared')
+        found.append(dim)
+    return found
+
+
+# %%
+#| export
+def shape_of(shape: Any) -> list[Dim]:
+    "A shape argument as sizes that are at least 0."
+    for dim in (found := _sizes(shape)):
+        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, f'add where=["{dim} >= 0"], or test it first', verdict)
+    return found
+
+
+# %%
+#| export
+@rule(np.reshape)
+def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
+    x, target = lift(a), _sizes(shape if shape is not None else newshape)
+    if order not in ('C', 'A'): refuse(f'order={order!r} has no rule', 'C', order)
+    total = current().facts.normal(entries(x))
+    if target.count(-1) > 1: refuse('more than one -1', 'one -1', target.count(-1), operand=1)
+    if -1 in target: target = _fill(x, total, target)
+    product = Dim(1)
+    for t in target: product = product*t
+    verdict = same(product, total)
+    if not verdict.holds:
+        refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target),
+               verdict, 1)
+    for t in target:
+        if not (positive := holds(claim(t, '>=', 0))).holds:
+            refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
+    return bounded_like(x, Array(_regrouped(x, target), x.dtype))
+
+
+# %%
+#| export
+def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
+    "Put the size that is left in the place of -1."
+    rest = Dim(1)
+    for t in target:
+        if t != -1: rest = rest*t
+    if not (verdict := holds(claim(rest, '>=', 1))).holds:
+        refuse(f'-1 needs the other sizes to be at least 1, and {rest} can be 0', f'{rest} >= 1', rest, verdict=verdict, operand=1)
+    rest = current().facts.normal(rest)
+    if not (verdict := holds(claim(total % rest, '==', 0))).holds:
+        refuse(f'{total} entries cannot be split into groups of {rest}', f'a multiple of {rest}', total, _divisible(x, target),
+               verdict, 1)
+    return [(entries(x)//rest if len(target) > 1 else entries(x)) if t == -1 else t for t in target]
+
+
+# %%
+#| export
+def _divisible(x: Array, target: list[Dim]) -> str:
+    "A hint for a quotient that does not come out."
+    from bendml.shape.sizes import Floor
+    for t in target:
+        for m, _ in t.terms:
+            for atom, _ in m:
+                if isinstance(atom, Floor):
+                    return f'{atom.num} need not be divisible by {atom.den}: declare it as a product, or add where=["{atom.num} % {atom.den} == 0"]'
+    if x.ndim > 1 and len(target) == 1: return ''
+    return ''
+
+
+# %%
+#| export
+def _regrouped(x: Array, target: list[Dim]) -> tuple[Axis, ...]:
+    "Merge and split axes in order; those that come through whole keep their identity."
+    if _total(x.sizes) == 0: return tuple(axis(t, one='written' if t == 1 else '') for t in target)
+    own = [a for a in x.axes if a.size != 1]
+    axes, todo = [], list(target)
+    while todo:
+        if current().facts.normal(todo[0]) == 1: axes.append(axis(todo.pop(0), one='written')); continue
+        group, wanted = [own.pop(0)] if own else [], [todo.pop(0)]
+        while (left := _total(a.size for a in group)) != (right := _total(wanted)):
+            if own and (not todo or _divides(left, right)): group.append(own.pop(0))
+            elif todo: wanted.append(todo.pop(0))
+            else: break
+        axes += _group(x, group, wanted, target)
+    return tuple(axes)
+
+
+# %%
+#| export
+def _total(sizes: Iterable[Dim]) -> Dim:
+    product = Dim(1)
+    for s in sizes: product = product*s
+    return current().facts.normal(product)
+
+
+# %%
+#| export
+def _divides(a: Dim, b: Dim) -> bool: return a != 0 and current().facts.normal(b % a) == 0
+
+
+# %%
+#| export
+def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) -> list[Axis]:
+    "The axes that one group of axes becomes."
+    if len(group) == len(wanted) == 1: return [group[0]]
+    if len(wanted) == 1:
+        parts = tuple(p for a in group for p in (a.parts or (a.size,)))
+        return [axis(wanted[0], parts=parts)]
+    if len(group) == 1: return _split_axis(group[0], wanted, x)
+    moved = [w for w in wanted if w != 1 and any(same(w, a.size).holds for a in group) and w.const is None]
+    if moved:
+        refuse(f'the axis {moved[0]} would change places, and a reshape does not move entries', spelled(a.size for a in x.axes), spelled(target),
+               f'transpose first, so that {moved[0]} stands where it should', operand=1)
+    return [axis(w, one='written' if w == 1 else '') for w in wanted]
+
+
+# %%
+#| export
+def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
+    "Split one axis; one that was merged comes apart in the order of its parts."
+    parts = [p for p in a.parts if p != 1]
+    asked = [w for w in wanted if w != 1]
+    if len(parts) == len(asked) and parts != asked and sorted(map(str, parts)) == sorted(map(str, asked)):
+        refuse(f'an axis that holds {"*".join(map(str, parts))} is split as {"*".join(map(str, asked))}: the same size in another order',
+               '*'.join(map(str, parts)), '*'.join(map(str, asked)), operand=1)
+    return [axis(w, one='written' if w == 1 else '') for w in wanted]
+
+
+# %%
+#| export
+@rule('reshape')
+def reshape_method(a, *shape, order='C', **_): return reshape(a, shape[0] if len(shape) == 1 else shape, order)
+
+@rule(np.ravel, 'flatten')
+def ravel(a, order='C'): return reshape(a, (-1,)) if lift(a).ndim != 1 else lift(a)  # one axis, in whatever order
+
+METHODS |= {'reshape': 'reshape', 'ravel': np.ravel, 'flatten': 'flatten'}
+Array.flat = property(lambda self: ravel(self))
+
+
+# %% [markdown]
+# ## Axes of size 1
+
+# %%
+#| export
+@rule(np.expand_dims)
+def expand_dims(a, axis):
+    x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
+    places = axis_numbers(new, x.ndim + len(new))
+    rest = iter(x.axes)
+    return bounded_like(x,
+                        Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
+
+
+# %%
+#| export
+axis_ = axis
+
+
+# %%
+#| export
+@rule(np.squeeze)
+def squeeze(a, axis=None):
+    x = lift(a)
+    if axis is None:
+        for i, b in enumerate(x.axes):
+            if b.size != 1 and not holds(claim(b.size, '!=', 1)).holds:
+                refuse(f'the number of axes of the result depends on {b.size}', f'{b.size} != 1, or axis={i}', x,
+                       'say which axis: squeeze(axis=...)', holds(claim(b.size, '!=', 1)), 0)
+        return Array((b for b in x.axes if b.size != 1), x.dtype)
+    gone = axis_numbers(axis, x.ndim)
+    for i in gone:
+        if not (verdict := same(x.axes[i].size, Dim(1))).holds:
+            refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
+    return Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype)
+
+
+# %%
+#| export
+METHODS['squeeze'] = np.squeeze
+
+
+# %%
+#| export
+def _at_least(n: int, functions):
+    for f in functions:
+        @rule(f)
+        def at_least(*arrays, n=n):
+            results = [x if (x := lift(a)).ndim >= n else expand_dims(x, tuple(range(n - x.ndim))) for a in arrays]
+            return results[0] if len(results) == 1 else tuple(results)
+
+
+# %%
+#| export
+_at_least(1, [np.atleast_1d])
+_at_least(2, [np.atleast_2d])
+
+
+# %%
+#| export
+@rule(np.broadcast_to)
+def broadcast_to(array, shape, subok=False):
+    x, sizes = lift(array), shape_of(shape)
+    if x.ndim > len(sizes): refuse('more axes than the shape has', spelled(sizes), x, operand=0)
+    for a, s in zip(x.axes[::-1], sizes[::-1]):
+        if a.size != 1 and not (verdict := same(a.size, s)).holds:
+            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
+    own = (None,)*(len(sizes) - x.ndim) + x.axes
+    return Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)
+
+
+# %%
+#| export
+@rule(np.broadcast_arrays)
+def broadcast_arrays(*arrays, subok=False):
+    sizes = lift(arrays[0]).axes
+    for a in arrays[1:]: sizes = broadcast(Array(sizes), lift(a))
+    return tuple(Array(sizes, lift(a).dtype) for a in arrays)
+
+
+# %% [markdown]
+# ## Joining
+#
+# Along the axis of joining the sizes add up; elsewhere they must be equal. A list that grew in a loop stands for as many
+# rows as the loop has turns.
+
+# %%
+#| export
+def members(arrays: Any) -> list[tuple[Array, Dim]]:
+    "The arrays of a list or tuple, each with how often it occurs."
+    if type(arrays) is Array: return [(arrays[0], arrays.axes[0].size)]
+    if hasattr(arrays, 'counted'): return [(lift(a), n) for a, n in arrays.counted()]
+    return [(lift(a), Dim(1)) for a in arrays]
+
+
+# %%
+#| export
+@rule(np.concatenate)
+def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
+    found = members(arrays)
+    if not found: refuse('nothing to join', 'at least one array', 'an empty list')
+    if axis is None: found, axis = [(ravel(a), n) for a, n in found], 0
+    first = found[0][0]
+    if not first.axes: refuse('numbers cannot be joined', 'at least one axis', 'a number', 'write np.stack, or np.array')
+    i, total = axis_number(axis, first.ndim), Dim(0)
+    for k, (x, n) in enumerate(found):
+        _same_elsewhere(first, x, i, k)
+        total = total + x.axes[i].size*n
+    whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
+    kind = dtype or np.result_type(*(x.dtype for x, _ in found))
+    return stored(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), out)
+
+
+# %%
+#| export
+def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
+    if x.ndim != first.ndim: refuse(f'part {k} has {x.ndim} axes, the first {first.ndim}', first, x, operand=0)
+    for j, (a, b) in enumerate(zip(first.axes, x.axes)):
+        if j == i or (verdict := same(a.size, b.size)).holds: continue
+        others = [c for c in range(first.ndim) if all(p.size == q.size for d,
+                                                      (p, q) in enumerate(zip(first.axes, x.axes)) if d != c)]
+        refuse(f'part {k} differs along axis {j}', first, x, f'axis={others[0]} fits' if others else '', verdict, 0)
+
+
+# %%
+#| export
+@rule(np.stack)
+def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
+    found = members(arrays)
+    if not found: refuse('nothing to stack', 'at least one array', 'an empty list')
+    first, total = found[0][0], Dim(0)
+    for k, (x, n) in enumerate(found):
+        _same_elsewhere(first, x, None, k)
+        total = total + n
+    i = axis_number(axis, first.ndim + 1)
+    kind = dtype or np.result_type(*(x.dtype for x, _ in found))
+    return stored(Array((*first.axes[:i], axis_(total, one='written' if total == 1 else ''), *first.axes[i:]), kind), out)
+
+
+# %%
+#| export
+def _each(arrays: Any, change) -> Any:
+    "A list of arrays with each one changed, counts kept."
+    return Counted([(change(x), n) for x, n in members(arrays)])
+
+
+# %%
+#| export
+class Counted:
+    "Arrays with how often each occurs."
+    def __init__(self, pairs): self.pairs = pairs
+    def counted(self): return self.pairs
+
+
+# %%
+#| export
+@rule(np.vstack)
+def vstack(tup, **kwargs): return concatenate(_each(tup, lambda x: OPS[np.atleast_2d].shape(x)), 0)
+
+
+# %%
+#| export
+@rule(np.hstack)
+def hstack(tup, **kwargs):
+    flat = _each(tup, lambda x: OPS[np.atleast_1d].shape(x))
+    return concatenate(flat, 0 if flat.pairs[0][0].ndim == 1 else 1)
+
+
+# %%
+#| export
+@rule(np.column_stack)
+def column_stack(tup): return concatenate(_each(tup, lambda x: expand_dims(x, 1) if x.ndim == 1 else x), 1)
+
+@rule(np.append)
+def append(arr, values, axis=None):
+    return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
+
+
+# %%
+#| export
+@rule(np.array, np.asarray, np.asanyarray)
+def array(a, dtype=None, *_, ndmin=0, **__):
+    if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
+    elif not is_symbolic(a): x = lift(np.asarray(a))
+    else: x = stack(a)
+    if dtype is not None and x.dtype != dtype: x = bounded_like(x, Array(x.axes, dtype, x.lost))
+    return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
+
+
+# %% [markdown]
+# ## Splitting
+
+# %%
+#| export
+def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]:
+    for a, b in zip(starts, ends):
+        if not (verdict := holds(claim(a, '<=', b))).holds:
+            refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
+    return [Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype) for a, b in zip(starts, ends)]
+
+
+# %%
+#| export
+@rule(np.split)
+def split(ary, indices_or_sections, axis=0):
+    x = lift(ary)
+    i, parts = axis_number(axis, x.ndim), indices_or_sections
+    whole = x.axes[i].size
+    if (n := as_dim(parts)) is None: cuts = [_within(whole, c) for c in _sizes(parts)]
+    else:
+        if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
+        if not (verdict := holds(claim(whole % n, '==', 0))).holds:
+            refuse(f'{whole} is split into {n} equal pieces', f'a multiple of {n}', whole,
+                   f'add where=["{whole} % {n} == 0"], or declare a size of {n}*...', verdict, 0)
+        cuts = [whole//n*k for k in range(1, n.const)]
+    return _pieces(x, i, [Dim(0), *cuts], [*cuts, whole])
+
+
+# %%
+#| export
+def _within(whole: Dim, cut: Dim) -> Dim:
+    if not (verdict := holds(claim(cut, '<=', whole))).holds:
+        refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1)
+    if not (verdict := holds(claim(cut, '>=', 0))).holds: refuse(f'a cut at {cut}', f'{cut} >= 0', cut, verdict=verdict, operand=1)
+    return cut
+
+
+# %%
+#| export
+@rule(np.array_split)
+def array_split(ary, indices_or_sections, axis=0):
+    x, n = lift(ary), as_dim(indices_or_sections)
+    if n is None: return split(ary, indices_or_sections, axis)
+    i = axis_number(axis, x.ndim)
+    if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
+    whole = x.axes[i].size
+    sizes = [(whole + n.const - 1 - k)//n for k in range(n.const)]  # the first ones are longer by one
+    return [Array((*x.axes[:i], axis_(s), *x.axes[i + 1:]), x.dtype) for s in sizes]
+
+
+# %%
+#| export
+@rule(np.vsplit)
+def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
+
+@rule(np.hsplit)
+def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if lift(ary).ndim == 1 else 1)
+
+
+# %% [markdown]
+# ## Repeating
+
+# %%
+#| export
+@rule(np.repeat)
+def repeat(a, repeats, axis=None):
+    x = lift(a) if axis is not None else ravel(a)
+    i = 0 if axis is None else axis_number(axis, x.ndim)
+    n = as_dim(repeats)
+    if n is None:
+        return Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype) if _one_each(x.axes[i], lift(repeats)) else None
+    shape_of(n)
+    return Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype)
+
+
+# %%
+#| export
+def _one_each(a: Axis, counts: Array) -> bool:
+    if counts.ndim != 1 or not (same(counts.axes[0].size, a.size)).holds:
+        refuse('one count for each entry', f'Vec<{a.size}>', counts, operand=1)
+    return True
+
+
+# %%
+#| export
+@rule(np.tile)
+def tile(A, reps):
+    x, n = lift(A), shape_of(reps)
+    rank = max(x.ndim, len(n))
+    own = [axis(1)]*(rank - x.ndim) + list(x.axes)
+    return Array((a if r == 1 else axis(a.size*r) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype)
+
+
+# %%
+#| export
+@rule(np.pad)
+def pad(array, pad_width, mode='constant', **_):
+    x = lift(array)
+    width = pad_width if isinstance(pad_width, list | tuple) else (pad_width,)
+    if all(as_dim(w) is not None for w in width): width = [tuple(width)*(3 - len(width))]
+    width = [tuple(w)*(3 - len(w)) if isinstance(w, list | tuple) else (w, w) for w in width]
+    if len(width) == 1: width = width*x.ndim
+    if len(width) != x.ndim: refuse('a width for each axis', f'{x.ndim} widths', f'{len(width)} widths', operand=1)
+    return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b,
+                  c in [shape_of((before, after))]), x.dtype)
+
+
+# %%
+#| export
+METHODS |= {'repeat': np.repeat}
+
+# %%
+from bendml.shape.symbols import Trace, tracing
+from bendml.shape.messages import ShapeError
+B, T, H, D = map(Dim, 'BTHD')
+with tracing(Trace()):
+    x = Array([axis(B), axis(T), axis(H*D)])
+    heads = x.reshape(B, T, H, D).transpose(0, 2, 1, 3)
+    print(heads, heads.transpose(0, 2, 1, 3).reshape(B, T, -1),
+          [str(p) for p in np.split(np.concatenate([x, x, x], -1), 3, axis=-1)])
+    try: heads.reshape(B, T, H*D)
+    except ShapeError as e: print(e)
+
+# %% [markdown]
+# ## What this does not show
+#
+# A wrong transpose that is followed by no reshape and no product with a named axis goes unseen if the sizes agree.

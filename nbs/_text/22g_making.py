@@ -1,0 +1,194 @@
+# %%
+#| default_exp shape.making
+
+# %% [markdown]
+# # Making arrays
+# > Zeros, ranges, grids and diagonals of a size that is not known; and questions about shapes.
+
+# %%
+#| hide
+#| export
+from typing import Any
+
+import numpy as np
+
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import claim
+from bendml.shape.symbols import METHODS, OPS, Array, Size, as_dim, axis, axis as new_axis, bounded, branch, holds, number, refuse, rule
+from bendml.shape.elementwise import broadcast, lift, same
+from bendml.shape.reductions import axis_number, axis_numbers
+from bendml.shape.products import unknown
+from bendml.shape.moves import ravel, shape_of
+
+
+# %% [markdown]
+# In a trace, `np.zeros((B, 3))` has a shape that is not known; these are reached when a traced function calls them.
+
+# %%
+#| export
+def _new(functions, dtype=np.float64):
+    for f in functions:
+        @rule(f)
+        def new(shape, dtype=dtype, *_, **__):
+            return Array((axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)),
+                         dtype if dtype is not None else np.float64)
+
+
+# %%
+#| export
+_new([np.zeros, np.ones, np.empty])
+
+@rule(np.full)
+def full(shape, fill_value, dtype=None, **_):
+    return Array(OPS[np.zeros].shape(shape).axes, dtype if dtype is not None else lift(fill_value).dtype)
+
+
+# %%
+#| export
+@rule(np.zeros_like, np.ones_like, np.empty_like)
+def like(a, dtype=None, *_, shape=None, **__):
+    x = lift(a)
+    return Array(x.axes if shape is None else OPS[np.zeros].shape(shape).axes, dtype if dtype is not None else x.dtype)
+
+
+# %%
+#| export
+@rule(np.full_like)
+def full_like(a, fill_value, dtype=None, **kwargs): return like(a, dtype, **kwargs)
+
+@rule(np.eye)
+def eye(N, M=None, k=0, dtype=float, **_): return Array(map(axis, shape_of((N, N if M is None else M))), dtype)
+
+@rule(np.identity)
+def identity(n, dtype=float): return eye(n, dtype=dtype)
+
+@rule(np.tri)
+def tri(N, M=None, k=0, dtype=float): return eye(N, M, dtype=dtype)
+
+
+# %%
+#| export
+@rule(np.tril, np.triu)
+def tril(m, k=0):
+    x = lift(m)
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
+    return x
+
+
+# %%
+#| export
+@rule(np.arange)
+def arange(start, stop=None, step=1, dtype=None, **_):
+    if stop is None: start, stop = 0, start
+    ends = [as_dim(v) for v in (start, stop, step)]
+    kind = dtype if dtype is not None else int if None not in ends else float
+    if None in ends: return Array((unknown('k'),), kind)
+    a, b, c = ends
+    if c.const is None or c.const == 0: refuse(f'steps of {c}', 'a known step that is not 0', c)
+    length = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
+    if length.const is None and not branch(claim(length, '>=', 0)): length = Dim(0)
+    line = Array((axis(Dim(max(length.const, 0)) if length.const is not None else length),), kind)
+    return bounded(line, b) if c.const > 0 and holds(claim(a, '>=', 0)).holds else line
+
+
+# %%
+#| export
+@rule(np.linspace, np.logspace, np.geomspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, base=10.0, dtype=None, axis=0):
+    ends = Array(broadcast(lift(start), lift(stop)))
+    line = Array((new_axis(shape_of(num)[0]), *ends.axes), dtype if dtype is not None else np.float64)
+    return (line, number()) if retstep else line
+
+
+# %%
+#| export
+@rule(np.meshgrid)
+def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
+    sizes = [ravel(lift(x)).axes[0] for x in xi]
+    if indexing == 'xy' and len(sizes) > 1: sizes[:2] = sizes[1], sizes[0]
+    return [Array(sizes, lift(x).dtype) for x in xi]
+
+
+# %%
+#| export
+@rule(np.diag)
+def diag(v, k=0):
+    x = lift(v)
+    if not isinstance(k, int): refuse('a diagonal that is not known', 'a number', k)
+    if x.ndim not in (1, 2): refuse('one or two axes are needed', 'Vec<n> or Mat<m, n>', x, operand=0)
+    if x.ndim == 1: return Array((axis(x.axes[0].size + abs(k)), axis(x.axes[0].size + abs(k))), x.dtype)
+    return diagonal(x, k)
+
+
+# %%
+#| export
+@rule(np.diagonal)
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    from bendml.shape.symbols import branch
+    x = lift(a)
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
+    i, j = axis_numbers((axis1, axis2), x.ndim)
+    m, n = x.axes[i].size - max(-offset, 0), x.axes[j].size - max(offset, 0)
+    short = m if same(m, n).holds or branch(claim(m, '<=', n)) else n
+    if not branch(claim(short, '>=', 0)): short = Dim(0)
+    return Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype)
+
+
+# %%
+#| export
+@rule(np.diagflat)
+def diagflat(v, k=0): return diag(ravel(lift(v)), k)
+
+METHODS |= {'diagonal': np.diagonal}
+
+
+# %%
+#| export
+@rule(np.indices)
+def indices(dimensions, dtype=int, sparse=False):
+    sizes = shape_of(dimensions)
+    return Array((axis(len(sizes)), *map(axis, sizes)), dtype)
+
+
+# %% [markdown]
+# ## Asking
+
+# %%
+#| export
+@rule(np.shape)
+def shape(a): return lift(a).shape
+
+@rule(np.ndim)
+def ndim(a): return lift(a).ndim
+
+@rule(np.size)
+def size(a, axis=None): return lift(a).size if axis is None else lift(a).shape[axis_number(axis, lift(a).ndim)]
+
+@rule(np.iterable)
+def iterable(y): return lift(y).ndim > 0
+
+@rule(np.isscalar)
+def isscalar(element): return type(element) is Size
+
+@rule(np.iscomplexobj)
+def iscomplexobj(x): return lift(x).dtype.kind == 'c'
+
+@rule(np.isrealobj)
+def isrealobj(x): return lift(x).dtype.kind != 'c'
+
+@rule(np.result_type)
+def result_type(*args): return np.result_type(*(lift(a).dtype if type(a) is Array else a for a in args))
+
+@rule(np.shares_memory, np.may_share_memory)
+def shares_memory(a, b, *_): return number(bool)
+
+
+# %%
+from bendml.shape.symbols import Trace, tracing
+n = Dim('n')
+with tracing(Trace(plan=(True,))): print(np.zeros_like(Array([axis(n)])), np.diag(Array([axis(n)])), OPS[np.arange].shape(0, n, 2))
+
+# %% [markdown]
+# ## What this does not show
+#
+# The numbers in these arrays are not known, with one exception: those of `arange` are known to be smaller than its end.

@@ -1,0 +1,374 @@
+# %%
+#| default_exp shape.paths
+
+# %% [markdown]
+# # Every path
+# > A function is traced once for each way its conditions can go; each path must fit.
+
+# %%
+#| hide
+#| export
+import inspect, sys, time
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable
+
+import numpy as np
+
+from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
+from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
+from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
+from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
+from bendml.shape.symbols import (Array, Axis, Size, Trace, as_dim, axis, bounded, choose, current, number, refuse, size_value,
+                                  tracing)
+from bendml.shape.elementwise import _fit, lift, same
+from bendml.shape.copies import copy_of, unused_names
+
+# %% [markdown]
+# ## From an annotation to a symbolic value
+
+# %%
+#| export
+_DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
+_ROLES = {'in×out': ('in', 'out'), 'out×in': ('out', 'in')}
+
+
+# %%
+#| export
+def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
+    "A symbolic value for an annotation; `put` replaces its sizes."
+    match spec:
+        case ArraySpec(): return _array(spec, put)
+        case SizeSpec(size): return size_value(put(size))
+        case MaybeSpec(inner): return make(inner, put) if choose() else None
+        case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
+        case DictSpec(items): return {k: make(s, put) for k, s in items}
+        case list(): return [make(s, put) for s in spec]
+    return spec
+
+
+# %%
+#| export
+def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
+    rank = len(spec.sizes)
+    roles = ('',)*rank
+    if spec.layout in _ROLES and rank >= 2: roles = ('',)*(rank - 2) + _ROLES[spec.layout]
+    if spec.layout == 'grad' and rank: roles = ('',)*(rank - 1) + ('grad',)
+    parts = spec.factors or ((),)*rank
+    axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
+            p in zip(spec.sizes, roles, parts)]
+    return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
+
+
+# %%
+#| export
+def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
+    if cls is None: return tuple(values)
+    if hasattr(cls, '_fields'): return cls(*values)
+    made = object.__new__(cls)
+    for n, v in zip(names, values): object.__setattr__(made, n, v)
+    return made
+
+
+# %%
+#| export
+def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
+    "The arrays in an annotation, each with the expression that reaches it."
+    match spec:
+        case ArraySpec(): return [(name, spec)]
+        case MaybeSpec(inner): return arrays_of(inner, name)
+        case TupleSpec(items, names, cls):
+            return [a for i, s in enumerate(items) for a in arrays_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
+        case DictSpec(items): return [a for k, s in items for a in arrays_of(s, f'{name}[{k!r}]')]
+        case list(): return [a for i, s in enumerate(spec) for a in arrays_of(s, f'{name}[{i}]')]
+    return []
+
+
+# %% [markdown]
+# ## Does the result fit?
+
+# %%
+#| export
+def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d: d) -> None:
+    "Refuse a value that is not what an annotation says."
+    match spec:
+        case None: return
+        case MaybeSpec(inner): return None if value is None else fits(inner, value, what, put)
+        case SizeSpec(size):
+            if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds:
+                refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
+        case ArraySpec(): _array_fits(spec, value, what, put)
+        case TupleSpec(items, names, cls):
+            values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
+            if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
+            for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}, part {i}', put)
+        case DictSpec(items):
+            if not isinstance(value, dict): refuse(f'{what} is not a dictionary', spec, type(value).__name__)
+            for k, s in items:
+                if k not in value: refuse(f'{what} has no key {k!r}', s, 'nothing')
+                fits(s, value[k], f'{what}[{k!r}]', put)
+        case list(): fits(TupleSpec(tuple(spec)), tuple(value), what, put)
+
+
+# %%
+#| export
+def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim]) -> None:
+    sizes = tuple(current().facts.shown(put(s)) for s in spec.sizes)
+    wanted = spelled(sizes, spec.dtype)
+    if value is None or isinstance(value, str | dict) or type(value).__name__ == 'Growing' and not value.plain():
+        refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
+    x = lift(value)
+    if x.ndim != len(sizes):
+        refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
+    for i, (a, s) in enumerate(zip(x.axes, sizes)):
+        if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
+            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
+    _same_order(spec, x, what, put)
+    kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
+    if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
+        refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
+
+
+# %%
+#| export
+def _flatten(sizes: tuple[Dim, ...], x: Array) -> str:
+    product = Dim(1)
+    for a in x.axes[len(sizes) - 1:]: product = product*a.size
+    return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) and product == sizes[-1] else ''
+
+
+# %%
+#| export
+def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim]) -> None:
+    roles = tuple(a.role for a in x.axes[-2:])
+    if spec.layout in _ROLES and {*roles} <= {'in', 'out'} and roles != _ROLES[spec.layout]:
+        refuse(f'{what} is stored the other way round', spec.layout, '×'.join(roles), 'transpose it: .T')
+    for a, p in zip(x.axes, spec.factors):
+        p = tuple(map(put, p))
+        if a.parts and p and a.parts != p and sorted(map(str, a.parts)) == sorted(map(str, p)):
+            refuse(f'{what} was merged in another order', '*'.join(map(str, p)), '*'.join(map(str, a.parts)),
+                   'transpose before the reshape that merged it')
+
+
+# %% [markdown]
+# ## One path, and all of them
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Report:
+    "What the check of a function found."
+    name: str
+    seconds: float
+    paths: int
+    decided: tuple[tuple[str, int], ...]  # how many questions the normal form, trying and z3 have answered
+    requires: tuple[Claim, ...]           # conditions on sizes that the function checks itself
+    result: str                           # the shape of what it returns
+    def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
+    def __str__(self):
+        how = ', '.join(f'{n} by {by}' for by, n in self.decided)
+        return f'{self.name} -> {self.result}: {self.paths} path{"s"*(self.paths != 1)}, {how or "nothing to decide"}, {1000*self.seconds:.1f} ms'
+
+
+# %%
+#| export
+@dataclass
+class Path:
+    "What happened on one path."
+    trace: Trace
+    raised: bool     # it ended in an exception that the function raises itself
+    result: str = ''
+
+
+# %%
+#| export
+MAX_PATHS = 400
+
+
+# %%
+#| export
+def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = frozenset()) -> list[Path]:
+    "Run once for each way that the conditions can go."
+    plans, paths = [()], []
+    while plans:
+        plan = plans.pop()
+        trace = Trace(facts, plan, keep=keep)
+        with tracing(trace): paths.append(_one_path(run, trace))
+        plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
+        if len(paths) > MAX_PATHS:
+            raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
+                             hint='split the function into smaller typed ones')
+    return paths
+
+
+# %%
+#| export
+def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
+    try: result = run(trace)
+    except ShapeError as e: raise trace.refused or e
+    except (Exception, SystemExit) as e:
+        if trace.refused: raise trace.refused from None
+        if trace.state.get('raised') is e: return Path(trace, True)
+        raise _as_refusal(e, trace) from None
+    if trace.refused: raise trace.refused  # something swallowed it
+    return Path(trace, False, _shown(result))
+
+
+# %%
+#| export
+def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
+    "An exception inside a trace, as a refusal with its place."
+    place, tb = None, e.__traceback__
+    while tb:
+        if '__bendml__' in tb.tb_frame.f_globals: place = place_at(tb.tb_frame.f_code, tb.tb_lasti)
+        tb = tb.tb_next
+    text = str(e).replace(' (expected ', ', expected ')
+    known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
+    hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
+    if isinstance(e, RecursionError): hint = 'tracing does not end'
+    return ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+
+
+# %%
+#| export
+def _shown(value: Any) -> str:
+    if type(value) is Array: return str(value)
+    if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
+    return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
+
+
+# %% [markdown]
+# ## The check of a function
+
+# %%
+#| export
+def start_facts(where: tuple[str, ...]) -> Facts:
+    "What is known at the start: sizes are at least 1, unless `where` says otherwise."
+    facts = Facts()
+    for text in where:
+        for c in parse_claim(text):
+            match c.dim.terms if c.kind == '>=' else ():
+                case ((((str(n), 1),), 1),): facts = bound(facts, n, 0)
+                case ((((str(n), 1),), 1), ((), b)) if -b < 1: facts = bound(facts, n, -b)
+            facts = assume(facts, c)
+    return facts
+
+
+# %%
+#| export
+def split_conditions(where: tuple[str, ...], signature: Signature) -> tuple[tuple[str, ...], dict[str, Dim]]:
+    "Conditions on sizes, and those of the form `ids < V` on the numbers in an array of whole numbers."
+    kinds = {n: s for n, s in signature.params if isinstance(s, ArraySpec) and s.dtype == 'int'}
+    limits, sizes = {}, []
+    for text in where:
+        name, less, limit = text.removeprefix('0 <= ').partition(' < ')
+        if less and name.strip() in kinds: limits[name.strip()] = parse_dim(limit)
+        else: sizes.append(text)
+    return tuple(sizes), limits
+
+
+# %%
+#| export
+def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tuple[list, dict]:
+    "Symbolic arguments for a signature."
+    args, kwargs = [], {}
+    for name, spec in signature.params:
+        p = signature.python.parameters[name]
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD): continue
+        if spec is not None: value = make(spec)
+        elif name in statics and statics[name] is not p.empty: value = statics[name]
+        elif is_number(p): value = number(float)
+        elif p.annotation is bool: value = number(bool)
+        elif p.default is not p.empty: value = p.default
+        else: raise ShapeError(f'the parameter {name} of {f.__name__} has no shape and no default', 'an annotation', 'none',
+                               f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number, or give it a default',
+                               place=place_of_code(f.__code__))
+        if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
+        else: args.append(value)
+    return args, kwargs
+
+
+# %%
+#| export
+def is_number(p: inspect.Parameter) -> bool:
+    "A parameter that holds some float: its value is not looked at."
+    return p.annotation in (float, 'float') or isinstance(p.default, float)
+
+
+# %%
+#| export
+def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None,
+          limits: dict[str, Dim] | None = None) -> Report:
+    "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
+    began, copy = time.perf_counter(), copy_of(f)
+    if copy is None:
+        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator',
+                         place=place_of_code(f.__code__))
+    def run(trace: Trace) -> Any:
+        args, kwargs = arguments(signature, statics or {}, f)
+        for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
+        trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        result = copy(*args, **kwargs)
+        trace.state['op'] = ('', False)
+        if signature.result is not None: _result_fits(signature.result, result, trace, f)
+        return result
+    paths = explore(run, start_facts(where))
+    done = [p for p in paths if not p.raised]
+    if not done:
+        raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
+                         place=place_of_code(f.__code__))
+    decided = {}
+    for p in paths:
+        for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
+    return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
+                  ' or '.join(dict.fromkeys(p.result for p in done)))
+
+
+# %%
+#| export
+def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
+    try: fits(spec, result, 'the result')
+    except ShapeError as e:
+        e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
+        raise
+
+
+# %%
+#| export
+def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
+    "The identities of the axes that nothing may reduce over."
+    found = {}
+    def visit(v):
+        if type(v) is Array: found.update({a.id: str(a.size) for a in v.axes if str(a.size) in keep})
+        elif isinstance(v, list | tuple): [visit(x) for x in v]
+        elif isinstance(v, dict): [visit(x) for x in v.values()]
+    visit(values)
+    return found
+
+
+# %%
+#| export
+def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
+    "The conditions on sizes whose failure makes the function raise; a caller must meet them."
+    known = len(start_facts(where).claims)
+    found: list[Claim] = []
+    for p in sorted((p for p in paths if p.raised), key=lambda p: len(p.trace.facts.claims)):
+        made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
+        if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
+    return tuple(found)
+
+
+# %%
+from bendml.shape.annotations import Mat, Vec, L, read_signature
+B = Dim('B')
+
+def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L[128]]:
+    if len(x) % 2: raise ValueError('an odd batch')
+    return np.maximum(x @ w + b, 0)
+
+report = check(layer, read_signature(layer))
+report, report.requires
+
+# %% [markdown]
+# ## What this does not show
+#
+# An exception that the function raises itself is taken for a condition on its caller, whatever it says.

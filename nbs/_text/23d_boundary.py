@@ -1,0 +1,363 @@
+# %%
+#| default_exp shape.boundary
+
+# %% [markdown]
+# # At a call
+# > A typed function is checked when it is defined. When it is called, only the arguments are: are they what the signature says?
+
+# %%
+#| hide
+#| export
+import inspect, sys
+from typing import Any, Callable
+
+import numpy as np
+
+from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
+from bendml.shape.facts import Claim, parse_claim
+from bendml.shape.messages import ShapeError, place_of
+from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
+from bendml.shape.paths import _ROLES, Report, arrays_of, check, is_number, split_conditions, start_facts
+
+
+# %% [markdown]
+# ## Weights that know how they are stored
+#
+# A loader that knows how a file stores its matrices says so with `stored(w, 'out×in')`. A function whose parameter is
+# `InOut[Mat[C, C]]` then refuses it, though the shape fits.
+
+# %%
+#| export
+class Weight(np.ndarray):
+    "An array that remembers whether it is stored in×out or out×in."
+    layout: str | None = None
+    def __array_finalize__(self, _): self.layout = None
+    def transpose(self, *axes):
+        flipped = super().transpose(*axes)
+        if self.ndim == 2 and flipped.strides == self.strides[::-1]:
+            flipped.layout = {'in×out': 'out×in', 'out×in': 'in×out'}.get(self.layout)
+        return flipped
+    T = property(lambda self: self.transpose())
+
+
+# %%
+#| export
+def stored(
+    w: np.ndarray,   # r×c
+    layout: str,     # 'in×out' or 'out×in'
+) -> np.ndarray:
+    "The same array, tagged with how a layer's weights are stored in it."
+    if layout not in _ROLES: raise ShapeError('a layout is one of two', ' or '.join(_ROLES), layout)
+    tagged = np.asarray(w).view(Weight)
+    tagged.layout = layout
+    return tagged
+
+
+# %%
+w = stored(np.zeros((3, 3)), 'out×in')
+w.layout, w.T.layout, (w + 1).layout
+
+
+# %%
+#| export
+def as_mat(
+    a: Any,           # an array with two axes
+) -> np.ndarray:      # the same; to a type checker, a Mat of any size
+    "An array whose shape a type checker does not know, as a matrix; `ShapeError` if it is none."
+    a = np.asarray(a)
+    if a.ndim != 2: raise ShapeError('as_mat', 'Mat<?, ?>', spelled(a.shape))
+    return a
+
+
+# %% [markdown]
+# ## Numbers for names
+#
+# At a call, each name gets its number from the first axis that is just that name; products are then computed, or, where one
+# factor is not known yet, divided.
+
+# %%
+#| export
+class Binding:
+    "The sizes of one call: what each name is, and where it was seen."
+    def __init__(self, lower: dict[str, int | None]): self.sizes, self.seen, self.later, self.lower = {}, {}, [], lower
+
+    def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
+        unknown = names_of(size) - self.sizes.keys()
+        if not unknown:
+            if (own := evaluate(size, self.sizes)) != value:
+                error(f'{size} is {own}{self._from(size)}, and here it is {value}'
+                      if names_of(size) else f'a size is {value}, not {own}')
+        elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
+        else: self.later.append((size, value, where, error))
+
+    def _set(self, name: str, value: int, where: str, error: Callable) -> None:
+        least = self.lower.get(name, 1)
+        if least is not None and value < least:
+            error(f'{name} is {value}, and sizes are at least {least}',
+                  f'where=["{name} >= {value}"] would allow it' if value >= 0 else '')
+        self.sizes[name], self.seen[name] = value, where
+
+    def _from(self, size: Dim) -> str:
+        found = [f'{n} from {self.seen[n]}' for n in sorted(names_of(size))]
+        return f' ({", ".join(found)})' if found else ''
+
+    def finish(self) -> None:
+        "Solve what is left: products with one unknown factor."
+        texts: dict[Dim, int] = {}
+        for size, value, where, error in sorted(self.later, key=lambda t: len(names_of(t[0]))):
+            unknown = names_of(size) - self.sizes.keys()
+            if len(unknown) == 1: self._solve(size, value, where, error, *unknown)
+            elif not unknown: self.axis(size, value, where, error)
+            elif texts.setdefault(size, value) != value: error(f'{size} is {texts[size]}, and here it is {value}')
+
+    def _solve(self, size: Dim, value: int, where: str, error: Callable, name: str) -> None:
+        at = lambda n: evaluate(size, self.sizes | {name: n})
+        try: slope = at(2) - at(1)
+        except ZeroDivisionError: slope = 0
+        root = (value - at(1))//slope + 1 if slope else 1
+        if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}')
+        self._set(name, root, where, error)
+
+
+# %% [markdown]
+# ## The careful check
+#
+# It finds the fault and words it. It runs when the quick check below says no.
+
+# %%
+#| export
+class Shapes:
+    "What `@typed` knows of a function: its signature, conditions and the reports of its checks."
+    def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...], known: dict[str, Any]):
+        self.f, self.signature, self.keep = f, signature, keep
+        self.where, self.limits = split_conditions(where, signature)
+        self.lower = dict(start_facts(self.where).lower)
+        self.claims = [c for text in self.where for c in parse_claim(text)]
+        self.statics = {n: known.get(n, signature.python.parameters[n].default) for n,
+                        s in signature.params if s is None and (n in known or not self._free(n))}
+        self.reports: list[tuple[dict, Report]] = []
+
+    def _free(self, name: str) -> bool:
+        p = self.signature.python.parameters[name]
+        return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+
+    def report(self, statics: dict[str, Any] | None = None) -> Report:
+        "The report for these settings (the defaults if none are given); checks them if they are new."
+        wanted = self.statics if statics is None else statics
+        for known, report in self.reports:
+            if all(_equal(known[n], wanted[n]) for n in known): return report
+        self.reports.append((wanted, check(self.f, self.signature, self.where, self.keep, wanted, self.limits)))
+        return self.reports[-1][1]
+
+    def at_call(self, arguments: dict[str, Any]) -> None:
+        "Refuse arguments that are not what the signature says."
+        self.report({n: arguments[n] for n in self.statics})
+        binding = Binding(self.lower)
+        for name, spec in self.signature.params: _bind(spec, arguments[name], name, binding, self._error(name))
+        binding.finish()
+        for c in self.claims:
+            if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes):
+                self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
+
+        for name, limit in self.limits.items():
+            if not _below(arguments[name], n := evaluate(limit, binding.sizes)):
+                self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
+                                  _outside(arguments[name], n))
+
+    def _error(self, name: str | None):
+        def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
+            frame = sys._getframe(1)
+            while frame and frame.f_globals.get('__name__',
+                                                '').startswith('bendml.shape') or frame and frame.f_code.co_filename.startswith('<bendml'):
+                frame = frame.f_back
+            index = list(self.signature.python.parameters).index(name) if name else None
+            what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
+            raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index) if frame else None)
+        return error
+
+
+# %%
+#| export
+def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids.min() >= 0 and ids.max() < limit)
+def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
+
+
+# %%
+#| export
+def _equal(a: Any, b: Any) -> bool:
+    try: return a is b or type(a) is type(b) and bool(a == b)
+    except Exception: return False
+
+
+# %%
+#| export
+def _true(c: Claim, sizes: dict[str, int]) -> bool:
+    value = evaluate(c.dim, sizes)
+    return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
+
+
+# %%
+#| export
+_KINDS = {'int': 'iu', 'bool': 'b', 'float': 'f'}
+
+
+# %%
+#| export
+def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -> None:
+    "Bind the sizes of one argument."
+    match spec:
+        case None: return
+        case MaybeSpec(inner): return None if value is None else _bind(inner, value, name, binding, error)
+        case SizeSpec(size):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                error('a size is a whole number', expected=spec, observed=repr(value))
+            binding.axis(size, int(value), name, error)
+        case ArraySpec(): _bind_array(spec, value, name, binding, error)
+        case TupleSpec(items, names, cls):
+            stands_in = hasattr(cls, '__stands_in__')
+            if not stands_in and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items):
+                error('not what is expected', expected=spec, observed=type(value).__name__)
+            for i, s in enumerate(items):
+                _bind(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]',
+                      binding, error)
+        case DictSpec(items):
+            for k, s in items:
+                if not isinstance(value, dict) or k not in value: error(f'no key {k!r}', expected=s, observed='nothing')
+                _bind(s, value[k], f'{name}[{k!r}]', binding, error)
+        case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
+
+
+# %%
+#| export
+def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
+    if not isinstance(value, np.ndarray | np.generic) and (spec.sizes or not isinstance(value, int | float | complex)):
+        error(f'{name} is a {type(value).__name__}', 'convert it with np.asarray' if isinstance(value, list | tuple) else '',
+              spec, type(value).__name__)
+    shape = np.shape(value)
+    seen = lambda: spelled(shape)
+    known = lambda: spelled(substitute(s, binding.sizes) for s in spec.sizes)
+    if len(shape) != len(spec.sizes): error(f'{name} has {len(shape)} axes, not {len(spec.sizes)}', '', known(), seen())
+    turned = len(shape) == 2 and shape[0] != shape[1] and _would_fit(spec, shape[::-1], binding)
+    hint = f'{name} is stored the other way round, transpose: pass {name}.T' if turned else ''
+    kind = getattr(value, 'dtype', np.dtype(type(value))).kind
+    if spec.dtype and kind not in (_KINDS.get(spec.dtype) or np.dtype(spec.dtype).kind):
+        error(f'{name} holds {value.dtype}', 'convert it with .astype', spec, spelled(shape, str(value.dtype)))
+    if spec.layout in _ROLES and getattr(value, 'layout', None) not in (None, spec.layout):
+        error(f'{name} is stored {value.layout}', f'pass {name}.T', f'{known()}, {spec.layout}', f'{seen()}, {value.layout}')
+    for s, n in zip(spec.sizes, shape):
+        binding.axis(s, n, name, lambda reason, more='': error(reason, hint or more, known(), seen()))
+
+
+# %%
+#| export
+def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> bool:
+    return all(names_of(s) - binding.sizes.keys() or evaluate(s, binding.sizes) == n for s, n in zip(spec.sizes, shape))
+
+
+# %% [markdown]
+# ## The quick check
+#
+# One straight-line function a signature, generated from it: it takes the parameters under their own names, so keywords and
+# defaults cost nothing, compares, and calls the function. For
+#
+#     def layer(x: Mat[B, D], w: Mat[D, "4*D"], b: Vec["4*D"])
+#
+# it is, in essence,
+#
+#     def layer(x, w, b):
+#         (B, D), (a1, a2), (a3,) = x.shape, w.shape, b.shape
+#         if not (B and D and a1 == D and a2 == 4*D and a3 == 4*D): careful(...)
+#         return raw(x, w, b)
+
+# %%
+#| export
+def _quick(shapes: Shapes) -> Callable:
+    "The function that stands in for the user's."
+    python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below}
+    pending = []
+    for name, spec in shapes.signature.params:
+        if isinstance(spec, SizeSpec): pending.append((spec.size, name)); tests.append(f'type({name}) is int')
+        for path, s in arrays_of(spec, name):
+            own = [f'_{len(names) + i}' for i in range(len(s.sizes))]
+            names += own
+            unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
+            pending += zip(s.sizes, own)
+            if s.dtype:
+                tests.append(f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}')
+            if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
+    exact = _comparisons(pending, known, tests, shapes)
+    tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]
+    for n, default in shapes.statics.items():
+        space[f'__d_{n}'] = default
+        tests.append(f'{n} is __d_{n}')
+    simple = exact and not any(isinstance(s, MaybeSpec) for _, s in shapes.signature.params)
+    code = _source(python, unpack, tests, simple, space)
+    exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
+    return space['__typed']
+
+
+# %%
+#| export
+def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> bool:
+    "Tests that compare every axis; False where a product must be solved, which only the careful check does."
+    for size, own in sorted(pending, key=lambda t: str(t[0]) not in names_of(t[0])):  # names that stand alone come first
+        bare = len(names_of(size)) == 1 and str(size) in names_of(size)
+        if bare and str(size) not in known:
+            known[str(size)] = own
+            least = shapes.lower.get(str(size), 1)
+            if least is not None and (least > 0 or not own.startswith('_')):
+                tests.append(own if least == 1 and own.startswith('_') else f'{own} >= {least}')
+        elif names_of(size) <= known.keys(): tests.append(f'{own} == {_code(size, known)}')
+        else: return False
+    for c in shapes.claims:
+        if not names_of(c.dim) <= known.keys(): return False
+        tests.append(f'{_code(c.dim, known)} {c.kind} 0')
+    return True
+
+
+# %%
+#| export
+def _code(size: Dim, known: dict[str, str]) -> str:
+    "A size as an expression over the generated function's variables."
+    return '(' + str(substitute(size, {n: named(v) for n, v in known.items()})) + ')'
+
+
+# %%
+#| export
+def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
+    "The text of the generated function."
+    params, passed, star = [], [], False
+    last = next((p for p in reversed(python.parameters.values()) if p.kind is p.POSITIONAL_ONLY), None)
+    for p in python.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not star: params.append('*'); star = True
+        mark = {p.VAR_POSITIONAL: '*', p.VAR_KEYWORD: '**'}.get(p.kind, '')
+        star |= mark == '*'
+        if p.default is not p.empty: space[f'__p_{p.name}'] = p.default
+        params.append(f'{mark}{p.name}' + (f'=__p_{p.name}' if p.default is not p.empty else ''))
+        if p is last: params.append('/')
+        passed.append(f'{mark}{p.name}' if mark or p.kind is not p.KEYWORD_ONLY else f'{p.name}={p.name}')
+    args = 'dict(' + ', '.join(f'{n}={n}' for n in python.parameters) + ')'
+    lines = [f'def __typed({", ".join(params)}):']
+    if simple:
+        lines += ['    try:', f'        {", ".join(a for a, _ in unpack) or "_"} = {", ".join(b for _, b in unpack) or "()"}',
+                  f'        __ok = {" and ".join(tests) or "True"}',
+                  '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
+                  f'    if not __ok: __careful({args})']
+    else: lines.append(f'    __careful({args})')
+    return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
+
+
+# %%
+from bendml.shape.annotations import Mat, Vec, read_signature
+B, D = Dim('B'), Dim('D')
+def layer(x: Mat[B, D], w: Mat[D, '4*D'], b: Vec['4*D']) -> Mat[B, '4*D']: return np.maximum(x @ w + b, 0)
+
+shapes = Shapes(layer, read_signature(layer), (), (), {})
+quick = _quick(shapes)
+quick(np.ones((2, 3)), np.ones((3, 12)), np.zeros(12)).shape
+
+# %% [markdown]
+# ## What this does not show
+#
+# The result of a call is not looked at: it was decided at definition, for every size.

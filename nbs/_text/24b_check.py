@@ -1,0 +1,260 @@
+# %%
+#| default_exp shape.check
+
+# %% [markdown]
+# # On the command line
+# > `bendml check train.py`: every typed function of a file, in the form that editors and CI read.
+
+# %% [markdown]
+# To check a file its functions must exist, but its program must not run. So only definitions are executed: imports,
+# functions, classes, and assignments that call nothing but what `bendml.shape` offers. Everything else (loading data,
+# training, `if __name__ == '__main__'`) is left out.
+
+# %%
+#| hide
+#| export
+import ast, importlib.util, inspect, json, linecache, os, sys, time, types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator
+
+import click
+
+from bendml.shape.annotations import read_signature
+from bendml.shape.sizes import DimError
+from bendml.shape.messages import Place, ShapeError, as_record, one_line, place_of_code
+from bendml.shape.paths import Report, arrays_of, is_number
+from bendml.shape.typing import _typed, collecting
+
+# %% [markdown]
+# ## Definitions only
+
+# %%
+#| export
+DEFINING = {'Dim', 'dims', 'typed', 'L', 'Mat', 'Vec', 'Arr', 'TypeVar', 'NamedTuple', 'NewType', 'namedtuple', 'dataclass', 'jaxtyped',
+            'float', 'int', 'len', 'sqrt', 'set', 'frozenset', 'dict', 'tuple', 'list'}
+
+
+# %%
+#| export
+def _defines(statement: ast.stmt) -> bool:
+    "Is this a definition, rather than a step of the program?"
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef(): return True
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            return value is None or all(_name(c.func) in DEFINING for c in ast.walk(value) if isinstance(c, ast.Call))
+        case ast.If(test=ast.Name('TYPE_CHECKING')): return True
+    return type(statement).__name__ == 'TypeAlias'
+
+
+# %%
+#| export
+def _name(f: ast.expr) -> str: return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ''
+
+
+# %%
+assert [_defines(s) for s in ast.parse('''
+import numpy as np
+B, T = dims("B T")
+data = np.load("train.npy")
+def f(x): return x
+f(data)
+if __name__ == "__main__": f(1)
+''').body] == [True, True, False, True, False, False]
+
+# %% [markdown]
+# ## One source
+
+# %%
+#| export
+MAX_BYTES = 4_000_000
+
+class SourceError(ValueError):
+    "A file cannot be read, parsed or imported."
+
+
+# %%
+#| export
+def _sources(path: Path) -> list[tuple[str, str]]:
+    "The pieces of Python in a file, each with its name; a notebook has one a cell."
+    if not path.is_file(): raise SourceError(f'{path}: no such file')
+    if path.stat().st_size > MAX_BYTES: raise SourceError(f'{path}: {path.stat().st_size} bytes; at most {MAX_BYTES} are read')
+    try: text = path.read_text()
+    except UnicodeDecodeError as e: raise SourceError(f'{path}: not text: {e}') from None
+    if path.suffix != '.ipynb': return [(str(path), text)]
+    try: cells = [''.join(c['source']) for c in json.loads(text)['cells'] if c['cell_type'] == 'code']
+    except (ValueError, KeyError, TypeError, RecursionError): raise SourceError(f'{path}: not a notebook') from None
+    return [(f'{path}#cell{i}', '\n'.join('' if line.lstrip().startswith(('%', '!')) else line for line in c.split('\n')))
+            for i, c in enumerate(cells, 1)]
+
+
+# %%
+#| export
+def _module(path: Path, name: str) -> types.ModuleType:
+    "An empty module in the place of the file's own."
+    module = types.ModuleType(name)
+    module.__file__, module.__package__ = str(path), name.rpartition('.')[0]
+    sys.modules[name] = module
+    return module
+
+
+# %%
+#| export
+def _run(statements: list[ast.stmt], file: str, space: dict[str, Any]) -> None:
+    "Execute definitions one by one; a failing one is reported with its place."
+    for s in statements:
+        try: exec(compile(ast.Module([s], []), file, 'exec', dont_inherit=True), space)
+        except ShapeError: raise
+        except Exception as e:
+            hint = 'only definitions are executed: what the program computes is not there' if isinstance(e, NameError) else ''
+            raise ShapeError(f'{type(e).__name__}: {e}', place=Place(file, s.lineno, s.col_offset), hint=hint) from None
+
+
+# %% [markdown]
+# Functions that carry shape annotations without the decorator, jaxtyping's for instance, are checked as well.
+
+# %%
+#| export
+def _undecorated(space: dict[str, Any], files: set[str], seen: set) -> Iterator[types.FunctionType]:
+    "The functions of a module that have shapes in their annotations, and no `@typed`."
+    for f in list(space.values()):
+        f = inspect.unwrap(f) if callable(f) else f
+        if not isinstance(f, types.FunctionType) or f.__code__.co_filename not in files or f.__code__ in seen: continue
+        try: signature = read_signature(f)
+        except (ShapeError, DimError): continue  # nobody asked for these to be checked
+        given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty
+                 or is_number(signature.python.parameters[n]) for n, s in signature.params]
+        if all(given) and any(arrays_of(s, n) for n, s in signature.params): yield f
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Checked:
+    "What the check of a file found."
+    file: str
+    reports: tuple[tuple[str, Report], ...]   # (place, report)
+    refusals: tuple[ShapeError, ...]
+    seconds: float
+
+
+# %%
+#| export
+def check_file(path: Path, name: str = '') -> Checked:
+    "Check every typed function of a file."
+    began, sources = time.perf_counter(), _sources(path)
+    module, refusals = _module(path, name or f'_checked_{path.stem}'), []
+    trees, found = [], []
+    for file, text in sources:
+        try: trees.append((file, ast.parse(text)))
+        except (SyntaxError, ValueError, RecursionError) as e:
+            raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        with collecting() as found:
+            for file, tree in trees:
+                try: _run([s for s in tree.body if _defines(s)], file, vars(module))
+                except ShapeError as e: refusals.append(e)
+            seen = {f.__code__ for f, _ in found}
+            for f in _undecorated(vars(module), {file for file, _ in sources}, seen): _typed(f, (), '')
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+        sys.modules.pop(module.__name__, None)
+    refusals += [r for _, r in found if isinstance(r, ShapeError)]
+    reports = [(str(place_of_code(f.__code__)), r) for f, r in found if isinstance(r, Report)]
+    return Checked(str(path), tuple(reports), tuple(refusals), time.perf_counter() - began)
+
+
+# %% [markdown]
+# ## The command
+
+# %%
+#| export
+def _find(what: str) -> tuple[Path, str]:
+    "A file, or a module by its name."
+    if what.endswith(('.py', '.ipynb')) or os.sep in what: return Path(what), ''
+    try: spec = importlib.util.find_spec(what)
+    except (ImportError, ValueError) as e: raise SourceError(f'{what}: {e}') from None
+    if spec is None or not spec.origin or not spec.origin.endswith('.py'):
+        raise SourceError(f'{what}: neither a file nor a module written in Python')
+    return Path(spec.origin), what
+
+
+# %%
+#| export
+@click.command()
+@click.argument('what', nargs=-1, required=True, metavar='FILE_OR_MODULE...')
+@click.option('--json', 'as_json', is_flag=True, help='Print one JSON object.')
+@click.option('--quiet', is_flag=True, help='Print refusals only, one line each.')
+def command(what: tuple[str, ...], as_json: bool, quiet: bool):
+    "Check the shapes of every typed function, for all sizes; exit 1 if one is refused."
+    done, broken = [], []
+    for w in what:
+        try: done.append(check_file(*_find(w)))
+        except SourceError as e: broken.append(str(e))
+    if as_json: click.echo(json.dumps(_as_json(done, broken), indent=1, ensure_ascii=False))
+    else: _as_text(done, broken, quiet)
+    sys.exit(2 if broken else 1 if any(c.refusals for c in done) else 0)
+
+
+# %%
+#| export
+def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
+    for c in done:
+        for e in c.refusals:
+            click.echo(one_line(e))
+            if not quiet: click.echo('  ' + str(e).replace('\n', '\n  '))
+        if quiet: continue
+        for where, r in c.reports: click.echo(f'{where}: ok: {r}')
+        click.echo(f'{c.file}: {len(c.refusals)} of {len(c.reports) + len(c.refusals)} functions refused, {c.seconds:.2f} s')
+    for text in broken: click.echo(text, err=True)
+
+
+# %%
+#| export
+def _as_json(done: list[Checked], broken: list[str]) -> dict:
+    accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)}
+                for c in done for where, r in c.reports]
+    return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken,
+            'seconds': {c.file: round(c.seconds, 3) for c in done}}
+
+
+# %%
+from click.testing import CliRunner
+program = '''import numpy as np
+from bendml.shape import Dim, Mat, typed
+B = Dim("B")
+
+@typed
+def good(x: Mat[B, 3], w: Mat[3, 5]) -> Mat[B, 5]:
+    return x @ w
+
+@typed
+def bad(x: Mat[2, 3], y: Mat[4, 5]) -> Mat[2, 5]:
+    return x @ y
+
+data = np.load("train.npy")
+good(data, data)
+'''
+runner = CliRunner()
+with runner.isolated_filesystem():
+    Path('train.py').write_text(program)
+    result = runner.invoke(command, ['train.py'])
+assert result.exit_code == 1
+print('\n'.join(line for line in result.output.splitlines() if ' ms' not in line and ' s' != line[-2:]))
+
+# %% [markdown]
+# ## Before each commit
+#
+# For [pre-commit](https://pre-commit.com), in `.pre-commit-config.yaml`:
+#
+#     repos:
+#     - repo: https://github.com/bendml/bendml
+#       rev: v0.1.0
+#       hooks: [{id: bendml-check}]
+#
+# ## What this does not show
+#
+# A typed function inside another function is checked when that one runs, so not here. Importing what a file imports runs
+# those modules' own code.

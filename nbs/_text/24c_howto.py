@@ -1,0 +1,147 @@
+# %% [markdown]
+# # Check your own script
+# > Take a NumPy script, add two annotations, get an answer. Ten minutes.
+
+# %% [markdown]
+# ## 1. A script
+#
+# Here is one that runs. It fits a line to data by gradient descent, prints a loss, and stops. You would write your own file;
+# this page writes it for you.
+
+# %%
+#| hide
+from pathlib import Path
+import os, tempfile
+os.chdir(tempfile.mkdtemp())
+def check(*options):
+    "What `bendml check` prints, without the times, which differ from run to run."
+    import re
+    from click.testing import CliRunner
+    from bendml.shape.check import command
+    text = CliRunner().invoke(command, ['script.py', *options]).output
+    print(re.sub(r', [\d.]+ (ms|s)\b', '', text).rstrip())
+
+
+# %%
+Path('script.py').write_text('''\
+import numpy as np
+
+def loss_and_gradient(x, y, w):
+    error = x @ w - y
+    return (error**2).mean(), 2*x.T @ error/len(x)
+
+def train(x, y, steps=100):
+    w = np.zeros((x.shape[1], 1))
+    for _ in range(steps):
+        loss, gradient = loss_and_gradient(x, y, w)
+        w = w - 0.1*gradient.mean(axis=1, keepdims=True)
+    return w, loss
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    y = x @ np.array([1.0, -2.0, 0.5])
+    w, loss = train(x, y)
+    print("loss", round(float(loss), 3), "w", w.ravel().round(2))
+''');
+
+# %%
+import subprocess, sys
+print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=True).stdout)
+
+# %% [markdown]
+# No error. But the data was made with weights 1, -2 and 0.5, without noise, so the loss should be close to 0.
+#
+# ## 2. Two annotations
+#
+# Say what goes into the function that you suspect, and check the file. Names stand for sizes that you do not know, or do not
+# want to fix: `n` rows, `d` columns. Nothing is run except definitions.
+
+# %%
+text = Path('script.py').read_text()
+text = text.replace('import numpy as np\n', '''import numpy as np
+from bendml.shape import Dim, Mat, Vec, typed
+
+n, d = Dim("n"), Dim("d")
+''', 1)
+text = text.replace('def loss_and_gradient(x, y, w):', '''@typed
+def loss_and_gradient(x: Mat[n, d], y: Vec[n], w: Mat[d, 1]) -> tuple[float, Mat[d, 1]]:''')
+Path('script.py').write_text(text)
+check()
+
+# %% [markdown]
+# `x @ w` is a column, `(n, 1)`, and `y` is a row of `n` numbers. NumPy subtracts every number of the one from every number
+# of the other, which gives an `n`×`n` matrix. It says so on the line where it happens.
+#
+# ## 3. Mend it
+#
+# The hint has two ways. We make `y` a column.
+
+# %%
+text = text.replace('x @ w - y\n', 'x @ w - y[:, None]\n').replace('gradient.mean(axis=1, keepdims=True)', 'gradient')
+Path('script.py').write_text(text)
+check()
+print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=True).stdout)
+
+# %% [markdown]
+# ## What you can write
+#
+# | you mean | you write |
+# |---|---|
+# | a number of rows that you do not know | `n = Dim("n")`, then `Mat[n, 3]`; the same name is the same size everywhere in the function |
+# | arithmetic | `Mat[n, "4*d"]`, `Vec["n + 1"]`, or `4*d` outside of an editor's type checker |
+# | more axes | `Arr[B, T, C]` |
+# | whole numbers, used as an index | `Int[Vec[n]]`; truth values: `Bool[Vec[n]]` |
+# | a size as a parameter | `heads: int` |
+# | some number | `lr: float` |
+# | a condition | `@typed(where="C % H == 0")`, `where=["T <= 1024", "ids < V"]` |
+# | a size that may be 0 | `where="P >= 0"`; without it a size is at least 1 |
+# | several results | `-> tuple[float, Mat[n, d]]` |
+# | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}` |
+# | a weight's layout | `InOut[Mat[d, d]]` or `OutIn[...]` |
+# | nothing may be averaged over the batch | `@typed(keep="B")` |
+#
+# A function that you do not want to touch can be annotated from outside:
+
+# %%
+from bendml.shape import Dim, Mat, ShapeError, Vec, rule, typed
+import numpy as np
+n, d = Dim('n'), Dim('d')
+
+def standardise(x): return (x - x.mean(axis=0))/x.std(axis=0)
+typed(standardise, shapes={'x': Mat[n, d], 'return': Mat[n, d]}).__shapes__.report()
+
+# %% [markdown]
+# ## When it says no and you think it is right
+#
+# Read the last line of the message, it is what to try. Some that come up:
+#
+# - *has no shape rule*: the function is not in [the table](22_symbols.ipynb). Say what it does, in one function that has the
+#   same parameters, or put the call into a function of your own, annotated with `@typed`.
+
+# %%
+try: typed(lambda x: np.unwrap(x), shapes={'x': Vec[n], 'return': Vec[n]})
+except ShapeError as e: print(e)
+
+
+# %%
+@rule(np.unwrap)
+def unwrap(p, discont=None, axis=-1, *, period=6.28): return p + 0.0
+
+typed(lambda x: np.unwrap(x), shapes={'x': Vec[n], 'return': Vec[n]}).__shapes__.report()
+
+# %% [markdown]
+# - *fails at d = 1*: it is right for the sizes that you use, not for all. Say which ones: `where="d % 2 == 0"`, or test it in
+#   the function and raise an exception.
+# - *a counter or flag has no known value*: the loop runs an unknown number of times. Use `enumerate`, or the length.
+# - *every combination*: if you do mean the table of all pairs, write `[:, None]`.
+#
+# ## Every day
+#
+# In an editor, the annotations are checked by pyright and mypy as far as these can ([what they see](24_shape.ipynb)). Before
+# each commit, and in CI, `bendml check --quiet src/*.py` prints one line for each refusal and fails. In a notebook, the cell
+# with the definition shows the message.
+#
+# ## What this does not show
+#
+# The check says nothing about functions that you did not annotate, and it does not see the lines outside of functions.

@@ -1,0 +1,185 @@
+# %%
+#| default_exp kernel.proofs
+
+# %% [markdown]
+# # Proofs
+# > Each condition put to two solvers; what was proved is remembered by what it was proved of.
+
+# %% [markdown]
+# A kernel is proved when each of its conditions is. z3 proves; cvc5, on the same text, confirms. First both get the bare text
+# and little time. For what neither proves, small sizes are tried: a condition that fails for them need not be proved. For what is
+# left they get the facts about products as well, and more time.
+
+# %%
+#| hide
+#| export
+import ast, hashlib, importlib.metadata, importlib.util, json, os, tempfile
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from bendml.kernel.conditions import conditions, hinted, text
+from bendml.kernel.contracts import KernelError, Source
+from bendml.kernel.functional import broken_promise, functional
+from bendml.kernel.calls import KernelWalk
+from bendml.kernel.search import refusal, smallest
+from bendml.kernel.state import Check
+from bendml.laws.read import function_of, read_source
+from bendml.laws.solvers import Answer, discharge
+from bendml.laws.terms import FALSE, TRUE
+
+
+# %%
+#| export
+def _ask(check: Check, said: dict, wall: float) -> None:
+    "Ask those who have not proved it."
+    found = discharge(text(check), tuple(s for s in ('z3', 'cvc5') if s not in said or said[s].result != 'unsat'), wall=wall)
+    said |= {a.solver: a for a in found}
+
+def answers(check: Check) -> dict[str, Answer]:
+    "What each solver says to a condition: its `unsat` if it comes to that."
+    said: dict[str, Answer] = {}
+    proved = lambda: [a.solver for a in said.values() if a.result == 'unsat']
+    _ask(check, said, 0.7)
+    if len(proved()) == 2 or any(a.result == 'sat' for a in said.values()): return said
+    if not proved() and smallest(check, most=3, seconds=1.5): return said
+    if not proved(): _ask(check := hinted(check), said, 5.0)
+    if proved() == ['z3']: _ask(hinted(check := needed(check)), said, 2.0)
+    if len(proved()) < 2: _ask(check, said, 2.0)
+    return said
+
+
+# %% [markdown]
+# What one solver finds in an instant another may not find at all, for there are many facts, and few are needed. z3 finds out which:
+# leave one out, and see whether the rest is still enough.
+
+# %%
+#| export
+def needed(check: Check) -> Check:
+    "A condition that z3 proves, with no more facts than z3 needs."
+    facts = list(dict.fromkeys(check.facts))
+    for f in reversed(facts):
+        less = [g for g in facts if g != f]
+        answer, = discharge(text(check._replace(facts=tuple(less))), ('z3',), wall=0.3)
+        if answer.result == 'unsat': facts = less
+    return check._replace(facts=tuple(facts))
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Proof:
+    "That a kernel was proved: of what, how, and in what time."
+    name: str
+    conditions: int          # how many
+    confirmed: int           # how many of them both solvers proved
+    values: int              # how many of them are about what is computed
+    z3: float                # seconds
+    cvc5: float
+    solvers: str             # their versions
+
+def prove_source(source: Source) -> Proof:
+    "Prove a kernel; `KernelError` with the smallest failing sizes if a condition is not proved."
+    checks, claims = conditions(source), functional(source)
+    _possible(source)
+    total = {'z3': 0.0, 'cvc5': 0.0}
+    confirmed = 0
+    for n, check in enumerate(checks + claims):
+        said = answers(check)
+        for s, a in said.items(): total[s] += a.seconds
+        if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
+        confirmed += all(a.result == 'unsat' for a in said.values())
+    versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
+    return Proof(source.name, len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
+
+def _possible(source: Source) -> None:
+    "A contract that nothing can keep would prove everything."
+    walk = KernelWalk(source)
+    walk.block = lambda stmts: None
+    walk.promise = lambda a: None
+    try: walk.run()
+    except KernelError: return   # what is returned may depend on the body; the full walk has seen it
+    check = Check('possible', source.where(), source.node, tuple(walk.facts), FALSE, 'arguments that keep the contract')
+    if smallest(check) is None: raise KernelError(source.where(), 'a contract that nothing can keep', 'arguments for which everything in requires holds', 'none were found')
+
+
+# %% [markdown]
+# ## Remembering
+#
+# Solvers take a quarter of a second for a kernel, and an import should take none. So what was proved is kept, under the hash of
+# all that it was proved of: the function's tree, what its names mean, the kernels it calls, and the modules that make the
+# conditions. Change a letter of any of them, and the kernel is proved anew before it can be compiled. bendml's own kernels come
+# with their proofs, in a file that `bendml kernels --record` writes and the tests prove again; those of other programs are kept
+# in the user's cache (`$BENDML_CACHE`, or `~/.cache/bendml`).
+
+# %%
+#| export
+VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
+    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
+
+@lru_cache
+def _verifier() -> str:
+    "The modules that make the conditions, as a hash."
+    texts = [Path(importlib.util.find_spec(f'bendml.{m}').origin).read_bytes() for m in VERIFIER]
+    return hashlib.sha256(b'\0'.join(texts)).hexdigest()
+
+def _meaning(thing: object, inside: tuple = ()) -> str:
+    "What a global name means, as a text that changes with it."
+    if hasattr(thing, '__kernel__'): return thing.digest
+    if hasattr(thing, '__word__'): return f'{thing.__module__}.{thing.__qualname__} {tuple(map(tuple, thing.__word__[1]))} {thing.__word__[0]}'
+    if f := function_of(thing) if callable(thing) else None:
+        uses = [] if f in inside else [f'{n} = {_meaning(m, (*inside, f))}' for n, m in sorted(f.uses.items())]
+        return ' '.join([thing.__module__, ast.unparse(read_source(thing)[0]), str(f.measured), *uses])
+    if isinstance(thing, (int, float, bool)) or type(thing).__module__ == 'numpy': return f'{type(thing).__name__} {thing!r}'
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', getattr(thing, '__name__', type(thing).__name__))}"
+
+def digest(source: Source, options: str = '') -> str:
+    "The hash of all that a proof of a kernel is about."
+    parts = [_verifier(), options, ast.unparse(source.node.args), *map(ast.unparse, source.node.body)]
+    parts += [f'{p.name}: {p.type!r}' for p in source.params]
+    parts += [f'{n} = {_meaning(m)}' for n, m in sorted(source.meanings.items())]
+    return hashlib.sha256('\0'.join(parts).encode()).hexdigest()
+
+
+# %%
+#| export
+SHIPPED = Path(__file__).with_name('proved.json') if '__file__' in globals() else Path('proved.json')
+
+def _cache() -> Path:
+    base = os.environ.get('BENDML_CACHE') or Path(os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache')/'bendml'
+    return Path(base)/'proofs'
+
+@lru_cache
+def _shipped() -> dict:
+    try: return json.loads(SHIPPED.read_text())
+    except (OSError, ValueError): return {}
+
+def remembered(key: str) -> Proof | None:
+    "The proof that was made of this, if one was."
+    try: return Proof(**(_shipped().get(key) or json.loads((_cache()/f'{key}.json').read_text())))
+    except (OSError, ValueError, TypeError): return None
+
+def remember(key: str, proof: Proof) -> None:
+    "Keep a proof in the user's cache; where that cannot be written, it is made again next time."
+    try:
+        _cache().mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile('w', dir=_cache(), delete=False) as f: json.dump(asdict(proof), f)
+        os.replace(f.name, _cache()/f'{key}.json')
+    except OSError: pass
+
+
+# %%
+from bendml.kernel.contracts import Buf, Size, f32, prange, read_kernel
+
+def scale(n: Size, a: f32, x: Buf["n", f32]):
+    for i in prange(n): x[i] = a*x[i]
+
+p = prove_source(read_kernel(scale))
+p.conditions, p.confirmed
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That a file of proofs was not tampered with. It says what was proved on the machine that wrote it; the tests, and
+#   `bendml kernels`, prove everything again.
+# - That a proof by one version of a solver would be found by another. The versions are written down with it.

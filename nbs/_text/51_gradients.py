@@ -1,0 +1,599 @@
+# %%
+#| default_exp autograd.arrays
+
+# %% [markdown]
+# # Gradients of array functions
+# > Write a function in NumPy; get its derivative, exact to rounding, at the cost of about one more run.
+
+# %% [markdown]
+# `grad(f)` is the function that gives the derivative of `f`. You write `f` in plain NumPy. It is run once with arrays that
+# remember how they were made; then the chain rule walks back from the result, as on the
+# [page before](50_derivatives.ipynb), but over a graph instead of a tree: a value that is used twice is visited once, after
+# everything that uses it.
+
+# %%
+#| hide
+#| export
+import inspect
+from typing import Any, Callable, Iterator, NamedTuple
+
+import numpy as np
+
+
+# %% [markdown]
+# ## Three kinds of operation
+#
+# What must be known of an operation? How a small change of its inputs changes its output (*ahead*), and how a derivative
+# by its output becomes one by its inputs (*back*). Almost every operation is of one of three kinds, and for each kind both
+# directions follow from one statement.
+#
+# | kind | stated | ahead | back |
+# |---|---|---|---|
+# | element-wise, $y = f(a, b)$ | partial derivatives | $f_a\,\dot a + f_b\,\dot b$ | $g f_a,\; g f_b$ |
+# | linear, $y = Lx$ | the transpose $L^\top$ | $L\dot x$ | $L^\top g$ |
+# | bilinear, $y = B(a, b)$ | a transpose for each side | $B(\dot a, b) + B(a, \dot b)$ | both transposes |
+
+# %%
+#| export
+class GradError(ValueError):
+    "A function that cannot be differentiated as asked: where, expected, observed, and a hint."
+    def __init__(self, where: str, expected: object, observed: object, hint: str = ''):
+        super().__init__(f'{where}\n- expected : {expected}\n- observed : {observed}' + (f'\nhint: {hint}' if hint else ''))
+
+class Op(NamedTuple):
+    "An operation on arrays, and how changes go through it in both directions."
+    value: Callable      # (*inputs, **options) -> output; NumPy's own function
+    ahead: Callable      # (changes, output, inputs, options) -> change of the output; None in changes: that input stands still
+    back: Callable       # (i, g, output, inputs, options) -> derivative by input i
+    names: inspect.Signature  # of the inputs and options
+    many: bool = False   # the first argument is a list of inputs
+
+OPS: dict[Callable, Op] = {}
+
+
+# %% [markdown]
+# Where NumPy has stretched an input to fit the other (broadcasting), each of its entries was used many times, and its
+# derivative is the sum over those uses. Forgetting this sum is a classic; here it is done in one place.
+
+# %%
+#| export
+def unbroadcast(g: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    "Sum a derivative over the axes along which an input of this shape was stretched."
+    if g.shape == shape: return g
+    new = g.ndim - len(shape)
+    g = np.sum(g, axis=tuple(range(new)) + tuple(new + i for i, n in enumerate(shape) if n == 1 != g.shape[new + i]), keepdims=True)
+    return np.reshape(g, shape)
+
+def _names(rule: Callable, skip: int) -> inspect.Signature:
+    "The inputs and options that a rule knows, by its own parameters."
+    s = inspect.signature(rule)
+    return s.replace(parameters=list(s.parameters.values())[skip:])
+
+def _total(changes: Iterator) -> np.ndarray:
+    parts = list(changes)
+    return sum(parts[1:], parts[0])
+
+
+# %%
+#| export
+def elementwise(fn: Callable, *partials: Callable) -> None:
+    "Register `fn`, with one partial derivative (output, *inputs) for each input."
+    def ahead(changes, y, inputs, options): return _total(p(y, *inputs)*d for p, d in zip(partials, changes) if d is not None)
+    def back(i, g, y, inputs, options): return unbroadcast(g*partials[i](y, *inputs), np.shape(inputs[i]))
+    OPS[fn] = Op(fn, ahead, back, _names(partials[0], 1))
+
+def linear(fn: Callable, transpose: Callable) -> None:
+    "Register a linear `fn`, with its transpose (g, x, **options)."
+    def ahead(changes, y, inputs, options): return fn(changes[0], **options)
+    def back(i, g, y, inputs, options): return transpose(g, *inputs, **options)
+    OPS[fn] = Op(fn, ahead, back, _names(transpose, 1))
+
+def bilinear(fn: Callable, *transposes: Callable) -> None:
+    "Register a bilinear `fn`, with a transpose (g, a, b, **options) for each side."
+    def ahead(changes, y, inputs, options):
+        put = lambda i, d: fn(*inputs[:i], d, *inputs[i + 1:], **options)
+        return _total(put(i, d) for i, d in enumerate(changes) if d is not None)
+    def back(i, g, y, inputs, options): return unbroadcast(transposes[i](g, *inputs, **options), np.shape(inputs[i]))
+    OPS[fn] = Op(fn, ahead, back, _names(transposes[0], 1))
+
+
+# %% [markdown]
+# ## The table
+#
+# Element-wise first. Where a maximum is a tie, each side gets half: the derivative of $\max(a, b)$ at $a = b$ is a choice,
+# and this is ours.
+
+# %%
+#| export
+elementwise(np.add, lambda y, a, b: 1., lambda y, a, b: 1.)
+elementwise(np.subtract, lambda y, a, b: 1., lambda y, a, b: -1.)
+elementwise(np.multiply, lambda y, a, b: b, lambda y, a, b: a)
+elementwise(np.divide, lambda y, a, b: 1/b, lambda y, a, b: -y/b)
+elementwise(np.power, lambda y, a, b: b*a**(b - 1), lambda y, a, b: y*np.log(a))
+elementwise(np.negative, lambda y, x: -1.)
+elementwise(np.positive, lambda y, x: 1.)
+elementwise(np.exp, lambda y, x: y)
+elementwise(np.expm1, lambda y, x: y + 1)
+elementwise(np.log, lambda y, x: 1/x)
+elementwise(np.log1p, lambda y, x: 1/(1 + x))
+elementwise(np.sqrt, lambda y, x: .5/y)
+elementwise(np.square, lambda y, x: 2*x)
+elementwise(np.reciprocal, lambda y, x: -y*y)
+elementwise(np.tanh, lambda y, x: 1 - y*y)
+elementwise(np.sin, lambda y, x: np.cos(x))
+elementwise(np.cos, lambda y, x: -np.sin(x))
+elementwise(np.arctan, lambda y, x: 1/(1 + x*x))
+elementwise(np.absolute, lambda y, x: np.sign(x))
+elementwise(np.maximum, lambda y, a, b: _wins(a, b), lambda y, a, b: _wins(b, a))
+elementwise(np.minimum, lambda y, a, b: _wins(b, a), lambda y, a, b: _wins(a, b))
+elementwise(np.logaddexp, lambda y, a, b: np.exp(a - y), lambda y, a, b: np.exp(b - y))
+elementwise(np.where, lambda y, c, a, b: 0., lambda y, c, a, b: 1.*c, lambda y, c, a, b: 1. - c)
+elementwise(np.clip, lambda y, a, a_min, a_max: 1.*((a >= a_min) & (a <= a_max)), lambda y, a, a_min, a_max: 1.*(a < a_min),
+            lambda y, a, a_min, a_max: 1.*(a > a_max))
+
+def _wins(a, b): return (1.*(a > b) + 1.*(a >= b))/2
+
+
+# %% [markdown]
+# Linear ones only move, repeat or add up entries; the transpose puts them back.
+
+# %%
+#| export
+def _spread(g, x, axis=None, keepdims=False):
+    "The transpose of a sum: each term gets the same."
+    if axis is not None and not keepdims: g = np.expand_dims(g, axis)
+    return np.broadcast_to(g, np.shape(x))
+
+def _scatter(g, x, index):
+    "The transpose of picking: put back, and add up what was picked more than once."
+    if isinstance(g, Traced): raise GradError('a second derivative through an index', 'a first derivative', 'the gradient of a gradient', 'pick with np.where or a product')
+    out = np.zeros(np.shape(x), g.dtype)
+    np.add.at(out, index, g)
+    return out
+
+def _pick(x, index): return x[index]
+
+def _count(x, axis): return np.prod([np.shape(x)[i] for i in np.atleast_1d(range(np.ndim(x)) if axis is None else axis)], dtype=int)
+
+linear(np.sum, _spread)
+linear(np.mean, lambda g, a, axis=None, keepdims=False: _spread(g/_count(a, axis), a, axis, keepdims))
+linear(np.reshape, lambda g, a, shape: np.reshape(g, np.shape(a)))
+linear(np.ravel, lambda g, a: np.reshape(g, np.shape(a)))
+linear(np.transpose, lambda g, a, axes=None: np.transpose(g, None if axes is None else np.argsort(axes)))
+linear(np.swapaxes, lambda g, a, axis1, axis2: np.swapaxes(g, axis1, axis2))
+linear(np.moveaxis, lambda g, a, source, destination: np.moveaxis(g, destination, source))
+linear(np.expand_dims, lambda g, a, axis: np.reshape(g, np.shape(a)))
+linear(np.squeeze, lambda g, a, axis=None: np.reshape(g, np.shape(a)))
+linear(np.broadcast_to, lambda g, a, shape: unbroadcast(g, np.shape(a)))
+linear(np.cumsum, lambda g, a, axis=0: np.flip(np.cumsum(np.flip(g, axis), axis), axis))
+linear(np.flip, lambda g, a, axis=None: np.flip(g, axis))
+linear(np.tril, lambda g, a, k=0: np.tril(g, k))
+linear(np.triu, lambda g, a, k=0: np.triu(g, k))
+linear(_pick, _scatter)
+
+
+# %% [markdown]
+# The matrix product is linear in each side. A vector counts as a row on the left and as a column on the right, as in NumPy.
+
+# %%
+#| export
+def _T(x): return np.swapaxes(x, -1, -2)
+
+def _product_left(g, a, b):
+    if np.ndim(b) == 1: return np.expand_dims(g, -1)*b if np.ndim(a) > 1 else g*b
+    if np.ndim(a) == 1: return np.sum(np.expand_dims(g, -2)*b, -1)
+    return np.matmul(g, _T(b))
+
+def _product_right(g, a, b):
+    if np.ndim(a) == 1: return np.expand_dims(a, -1)*np.expand_dims(g, -2) if np.ndim(b) > 1 else g*a
+    if np.ndim(b) == 1: return np.sum(np.expand_dims(g, -1)*a, tuple(range(np.ndim(a) - 1)))
+    return np.matmul(_T(a), g)
+
+bilinear(np.matmul, _product_left, _product_right)
+bilinear(np.outer, lambda g, a, b: np.matmul(g, b), lambda g, a, b: np.matmul(_T(g), a))
+
+
+# %% [markdown]
+# A few are none of the three: those that pick the largest entry, and those that join arrays.
+
+# %%
+#| export
+def _extreme(fn):
+    def share(y, x, axis, keepdims):
+        hit = 1.*(x == (y if keepdims or axis is None else np.expand_dims(y, axis)))
+        return hit/np.sum(hit, axis, keepdims=True)
+    def ahead(changes, y, inputs, o):
+        axis, keep = o.get('axis'), o.get('keepdims', False)
+        return np.sum(changes[0]*share(y, inputs[0], axis, keep), axis, keepdims=keep)
+    def back(i, g, y, inputs, o):
+        axis, keep = o.get('axis'), o.get('keepdims', False)
+        return _spread(g, inputs[0], axis, keep)*share(y, inputs[0], axis, keep)
+    OPS[fn] = Op(fn, ahead, back, _names(_spread, 1))
+
+def _joining(fn, part):
+    def ahead(changes, y, inputs, o):
+        return fn([np.zeros(np.shape(x)) if d is None else d for d, x in zip(changes, inputs)], **o)
+    OPS[fn] = Op(lambda *inputs, **o: fn(inputs, **o), ahead, part, _names(lambda arrays, axis=0: 0, 0), many=True)
+
+def _own_part(i, g, y, inputs, o):
+    axis, start = o.get('axis', 0), sum(np.shape(x)[o.get('axis', 0)] for x in inputs[:i])
+    return g[(slice(None),)*(axis % np.ndim(y)) + (slice(start, start + np.shape(inputs[i])[axis]),)]
+
+_extreme(np.max); _extreme(np.min)
+_joining(np.concatenate, _own_part)
+_joining(np.stack, lambda i, g, y, inputs, o: g[(slice(None),)*(o.get('axis', 0) % np.ndim(y)) + (i,)])
+
+# %% [markdown]
+# ## Arrays that remember
+#
+# A `Traced` array has a value, and how it was made. NumPy lets such a class take over its functions
+# ([NEP 13](https://numpy.org/neps/nep-0013-ufunc-overrides.html), [NEP 18](https://numpy.org/neps/nep-0018-array-function-protocol.html)),
+# so code that was written for arrays runs on it unchanged. A comparison gives a plain array: it has no derivative, and `if` needs one.
+
+# %%
+#| export
+_PLAIN = {np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal, np.sign, np.isfinite, np.isnan, np.floor,
+          np.argmax, np.argmin, np.argsort, np.shape, np.ndim, np.size, np.zeros_like, np.ones_like, np.full_like, np.allclose, np.rint}
+
+class Traced(np.lib.mixins.NDArrayOperatorsMixin):
+    "An array that remembers how it was made."
+    __slots__ = ('value', 'level', 'number', 'op', 'inputs', 'options')
+    count = 0
+    def __init__(self, value, level: int, op: Op | None = None, inputs: tuple = (), options: dict = {}):
+        Traced.count += 1
+        self.value, self.level, self.number, self.op, self.inputs, self.options = value, level, Traced.count, op, inputs, options
+
+    shape = property(lambda self: np.shape(self.value))
+    ndim = property(lambda self: np.ndim(self.value))
+    size = property(lambda self: np.size(self.value))
+    dtype = property(lambda self: self.value.dtype)
+    T = property(lambda self: np.transpose(self))
+    def __len__(self): return self.shape[0]
+    def __getitem__(self, index): return apply(OPS[_pick], (self,), dict(index=index))
+    def __iter__(self): return (self[i] for i in range(len(self)))
+    def __repr__(self): return f'Traced({self.value!r})'
+    def sum(self, axis=None, keepdims=False): return np.sum(self, axis=axis, keepdims=keepdims)
+    def mean(self, axis=None, keepdims=False): return np.mean(self, axis=axis, keepdims=keepdims)
+    def max(self, axis=None, keepdims=False): return np.max(self, axis=axis, keepdims=keepdims)
+    def min(self, axis=None, keepdims=False): return np.min(self, axis=axis, keepdims=keepdims)
+    def reshape(self, *shape): return np.reshape(self, shape[0] if len(shape) == 1 else shape)
+    def ravel(self): return np.ravel(self)
+    def transpose(self, *axes): return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+    def swapaxes(self, a, b): return np.swapaxes(self, a, b)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        if out is not None: raise GradError(f'np.{ufunc.__name__} in place', 'a new array', 'an array that is overwritten', 'write x = x + y instead of x += y')
+        if method != '__call__': raise GradError(f'np.{ufunc.__name__}.{method}', 'a function of the table', method, 'np.sum, np.max, np.cumsum are in it')
+        return call(ufunc, inputs, options)
+    def __array_function__(self, fn, types, args, kwargs): return call(fn, args, kwargs)
+    def __array__(self, *_, **__): raise GradError('a traced array became a plain one', 'operations of NumPy', 'np.asarray or a function outside of the table', 'the derivative would be lost')
+    def __setitem__(self, index, value): raise GradError('an assignment into an array', 'a new array', 'x[...] = value', 'np.where chooses between two arrays')
+    def __bool__(self): raise GradError('a truth value', 'a comparison', 'a traced array')
+
+
+# %%
+#| export
+def call(fn: Callable, args: tuple, kwargs: dict) -> Any:
+    "Call a function of NumPy on traced arrays: look it up in the table, and sort inputs from options."
+    if fn in _PLAIN: return fn(*(_untraced(a) for a in args), **kwargs)
+    op = OPS.get(fn)
+    if op is None: raise GradError(f'np.{fn.__name__}', 'a function of the table', f'np.{fn.__name__}', f'there are {", ".join(sorted(f.__name__ for f in OPS if f.__name__[0] != "_"))}')
+    try: bound = op.names.bind(*args, **kwargs)
+    except TypeError as e: raise GradError(f'np.{fn.__name__}', str(op.names), f'{e}') from None
+    names, count = list(op.names.parameters), _inputs(op)
+    return apply(op, tuple(args[0]) if op.many else tuple(bound.arguments[n] for n in names[:count]),
+                 {n: bound.arguments[n] for n in names[count:] if n in bound.arguments})
+
+def _inputs(op: Op) -> int:
+    "How many of the parameters are arrays: those without a default, but for a shape, an axis and the like."
+    options = 'shape axis axis1 axis2 axes source destination k keepdims index'.split()
+    return sum(n not in options for n in op.names.parameters)
+
+def _untraced(x):
+    while isinstance(x, Traced): x = x.value
+    return x
+
+
+# %%
+#| export
+def apply(op: Op, inputs: tuple, options: dict) -> Traced:
+    "Run an operation on the values, and remember it."
+    level = max(x.level for x in inputs if isinstance(x, Traced))
+    value = op.value(*(x.value if _at(x, level) else x for x in inputs), **options)
+    return Traced(value, level, op, inputs, options)
+
+def _at(x, level: int) -> bool: return isinstance(x, Traced) and x.level == level
+
+def _values(t: Traced) -> tuple: return tuple(x.value if _at(x, t.level) else x for x in t.inputs)
+
+
+# %% [markdown]
+# ## Both ways through the graph
+#
+# A value is made after its inputs, so its number is larger. Walking in the order of the numbers, downwards, meets each
+# value after all its uses; no recursion, and a chain of any length is only a long list.
+
+# %%
+#| export
+def history(y: Traced) -> list[Traced]:
+    "All values of its level that a result was made of, oldest first."
+    seen, todo = {}, [y]
+    while todo:
+        t = todo.pop()
+        if t.number in seen: continue
+        seen[t.number] = t
+        todo += [x for x in t.inputs if _at(x, y.level)]
+    return [seen[n] for n in sorted(seen)]
+
+def pull(y: Traced, g: np.ndarray, leaves: list[Traced]) -> list:
+    "The derivative by each leaf, when `g` is the derivative by the result."
+    grads = {y.number: g}
+    for t in reversed(history(y)):
+        g = grads.get(t.number) if t.op is None else grads.pop(t.number, None)
+        if g is None or t.op is None: continue
+        values = _values(t)
+        for i, x in enumerate(t.inputs):
+            if not _at(x, t.level): continue
+            d = fits(t.op.back(i, g, t.value, values, t.options), x.value, t.op.value)
+            grads[x.number] = grads[x.number] + d if x.number in grads else d
+    return [grads.get(x.number, np.zeros_like(x.value)) for x in leaves]
+
+def push(y: Traced, changes: dict[int, np.ndarray]) -> np.ndarray:
+    "How the result changes, when leaves change: number of a leaf -> its change."
+    changes = dict(changes)
+    for t in history(y):
+        if t.op is None: continue
+        ds = [changes.get(x.number) if _at(x, t.level) else None for x in t.inputs]
+        if any(d is not None for d in ds):
+            d = t.op.ahead(ds, t.value, _values(t), t.options)
+            changes[t.number] = np.broadcast_to(d, t.shape) if np.shape(d) != t.shape else d
+    return changes.get(y.number, np.zeros_like(y.value))
+
+
+# %% [markdown]
+# A derivative has the shape of what it is the derivative by. A rule that returns anything else is refused; NumPy would
+# stretch it silently, and the sum would be wrong by a factor.
+
+# %%
+#| export
+def fits(d: np.ndarray, x: np.ndarray, fn: Callable) -> np.ndarray:
+    "A derivative, if it has the shape of its input; in the input's precision."
+    if np.shape(d) != np.shape(x): raise GradError(f'the gradient rule of {fn.__name__}', np.shape(x), np.shape(d), 'a derivative has the shape of what it is the derivative by')
+    return d if isinstance(d, Traced) or d.dtype == x.dtype else d.astype(x.dtype)
+
+
+# %% [markdown]
+# ## What you call
+#
+# Arguments may be numbers, arrays, or tuples, lists and dictionaries of them; the gradient has the same form.
+
+# %%
+#| export
+def tree_map(fn: Callable, tree: Any, *others: Any) -> Any:
+    "Apply a function to every leaf of nested tuples, lists and dictionaries."
+    if isinstance(tree, dict): return {k: tree_map(fn, v, *(o[k] for o in others)) for k, v in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        made = [tree_map(fn, *vs) for vs in zip(tree, *others)]
+        return type(tree)(*made) if hasattr(tree, '_fields') else type(tree)(made)
+    return fn(tree, *others)
+
+def _leaf(x, where: str) -> np.ndarray:
+    a = np.asarray(x) if not isinstance(x, Traced) else x
+    if not np.issubdtype(a.dtype, np.floating): raise GradError(where, 'floating-point numbers', f'{a.dtype}', 'x.astype(np.float32), or name the argument to differentiate by in wrt')
+    return a
+
+_LEVEL = [0]
+
+def trace(f: Callable, args: tuple, where: str) -> tuple[Any, list, tuple]:
+    "Run a function on traced arguments: its result, the leaves, and the level."
+    leaves = []
+    _LEVEL[0] += 1
+    def start(x): leaves.append(Traced(_leaf(x, where), _LEVEL[0])); return leaves[-1]
+    try: return f(*tree_map(start, args)), leaves, _LEVEL[0]
+    finally: _LEVEL[0] -= 1
+
+
+# %%
+#| export
+def vjp(f: Callable, *args: Any) -> tuple[Any, Callable]:
+    "The value of f(*args), and a function from a derivative by that value to the derivatives by the arguments."
+    y, leaves, level = trace(f, args, f'vjp of {_name(f)}')
+    if not isinstance(y, (Traced, np.ndarray, float, np.floating)): raise GradError(f'vjp of {_name(f)}', 'a function that returns one array', type(y).__name__)
+    value = y.value if _at(y, level) else y
+    def back(g):
+        if np.shape(g) != np.shape(value): raise GradError(f'vjp of {_name(f)}', np.shape(value), np.shape(g), 'the derivative by the result has the shape of the result')
+        g = g if isinstance(g, Traced) else np.asarray(g, np.asarray(_untraced(value)).dtype)
+        ds = iter(pull(y, g, leaves) if _at(y, level) else [np.zeros_like(x.value) for x in leaves])
+        return tree_map(lambda x: _like(next(ds), x), args)
+    return value, back
+
+def _like(d, x): return float(d) if type(x) is float and not isinstance(d, Traced) else d
+
+def _name(f: Callable) -> str: return getattr(f, '__name__', repr(f))
+
+
+# %%
+#| export
+def value_and_grad(f: Callable, wrt: int | tuple[int, ...] = 0) -> Callable:
+    "A function that gives f(*args), a single number, and its derivative by the arguments at the positions `wrt`."
+    places = (wrt,) if isinstance(wrt, int) else wrt
+    def both(*args):
+        def part(*chosen):
+            at = dict(zip(places, chosen))
+            return f(*(at.get(i, a) for i, a in enumerate(args)))
+        part.__name__ = _name(f)
+        y, back = vjp(part, *(args[i] for i in places))
+        if np.shape(y) != (): raise GradError(f'grad of {_name(f)}', 'a single number', f'shape {np.shape(y)}', 'sum it up, or use vjp')
+        ds = back(np.ones_like(y) if not isinstance(y, float) else 1.)
+        return y, ds[0] if isinstance(wrt, int) else ds
+    return both
+
+def grad(f: Callable, wrt: int | tuple[int, ...] = 0) -> Callable:
+    "The derivative of f, which returns a single number, by the arguments at the positions `wrt`."
+    both = value_and_grad(f, wrt)
+    return lambda *args: both(*args)[1]
+
+def jvp(f: Callable, args: tuple, changes: tuple) -> tuple[Any, Any]:
+    "f(*args), and how it changes when the arguments change by `changes`: the forward way."
+    y, leaves, level = trace(f, args, f'jvp of {_name(f)}')
+    given = []
+    tree_map(lambda x, d: given.append(np.asarray(d)), args, changes)
+    for x, d in zip(leaves, given):
+        if d.shape != x.shape: raise GradError(f'jvp of {_name(f)}', x.shape, d.shape, 'a change has the shape of what it changes')
+    if not _at(y, level): return y, np.zeros_like(y)
+    return y.value, push(y, {x.number: d for x, d in zip(leaves, given)})
+
+
+# %%
+loss = lambda w, x, y: np.mean((np.tanh(x @ w) - y)**2)
+rng = np.random.default_rng(0)
+w, x, y = rng.normal(size=(3, 2)), rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+value_and_grad(loss)(w, x, y)
+
+# %% [markdown]
+# The gradient has the type of the argument: `float32` stays `float32`, a `float` a `float`, a dictionary a dictionary.
+
+# %%
+assert grad(loss)(w.astype(np.float32), x, y).dtype == np.float32
+grad(lambda p: p['a']*p['b'])({'a': 2., 'b': 3.})
+
+# %% [markdown]
+# Second derivatives are gradients of gradients: $\left(x^4\right)'' = 12x^2$.
+
+# %%
+assert grad(grad(lambda x: x**4))(3.) == 108.
+
+
+# %% [markdown]
+# ## Shared parts, long chains, stretched arrays
+#
+# The expression of the page before, where `c` and `d` are used twice; recursion without the right order gives (29, 22).
+
+# %%
+def shared(a, b):
+    c, d = a + b, a*b
+    return (c + d) + c*d
+
+assert grad(shared, (0, 1))(2., 3.) == (25., 19.)
+
+
+# %%
+def chain(x):
+    for _ in range(5000): x = x + 1
+    return x
+
+assert grad(chain)(0.) == 1.
+
+# %% [markdown]
+# A (1, 4) row is added to each of three rows: its derivative is (1, 4), the sums of the columns.
+
+# %%
+g = grad(lambda a, b, g: np.sum((a + b)*g), 1)(np.ones((3, 4)), np.ones((1, 4)), np.arange(12.).reshape(3, 4))
+assert g.tolist() == [[12., 15., 18., 21.]]
+
+
+# %% [markdown]
+# ## Checking
+#
+# `check_grad` compares with the slope between two nearby points, in float64, and the two directions with each other.
+
+# %%
+#| export
+def check_grad(
+    f: Callable,           # returns one array, of any shape
+    *args: Any,            # where to check; taken as float64
+    step: float = 1e-6,    # how far apart the nearby points are
+    tol: float = 1e-5,     # relative
+    seed: int = 0,         # of the random direction
+) -> float:                # the relative difference that was found
+    "Check backward, forward and a difference quotient against each other at one point; `GradError` if they differ."
+    rng = np.random.default_rng(seed)
+    args = tree_map(lambda x: np.asarray(x, np.float64), args)
+    changes = tree_map(lambda x: rng.standard_normal(x.shape), args)
+    y, back = vjp(f, *args)
+    g = rng.standard_normal(np.shape(y))
+    along = lambda t: f(*tree_map(lambda x, d: x + t*d, args, changes))
+    slope, inner, worst = np.sum(g*(along(step) - along(-step))/(2*step)), [], 0.
+    tree_map(lambda a, d: inner.append(np.sum(a*d)), back(g), changes)
+    for way, got in (('backward', lambda: sum(inner)), ('forward', lambda: np.sum(g*jvp(f, args, changes)[1]))):
+        off = abs(got() - slope)/max(abs(slope), 1e-6)
+        if not off <= tol: raise GradError(f'the {way} derivative of {_name(f)}', f'{slope:.9g}, the slope between two nearby points', f'{got():.9g}')
+        worst = max(worst, off)
+    return worst
+
+
+# %%
+assert check_grad(loss, w, x, y) < 1e-6
+
+
+# %% [markdown]
+# ## A rule of your own
+#
+# `with_gradient` gives a function a hand-written rule. It is then treated like any other operation, and its shapes are held
+# to the same law.
+
+# %%
+#| export
+def with_gradient(f: Callable, back: Callable) -> Callable:
+    "`f`, differentiated by `back(g, y, *args)`, which returns a derivative for each argument."
+    one = lambda i, g, y, inputs, options: _each(back(g, y, *inputs), len(inputs))[i]
+    def ahead(*_): raise GradError(f'jvp of {_name(f)}', 'a rule for the forward way', 'a backward rule only')
+    op = Op(f, ahead, one, inspect.signature(f))
+    def call(*args): return apply(op, args, {}) if any(isinstance(a, Traced) for a in args) else f(*args)
+    call.__name__, call.__doc__ = _name(f), f.__doc__
+    return call
+
+def _each(ds, n: int) -> tuple: return ds if isinstance(ds, tuple) else (ds,)*n if n == 1 else tuple(ds)
+
+
+# %%
+wrong = with_gradient(lambda x: x*2, lambda g, y, x: np.ones((4, 3)))
+try: grad(lambda x: np.sum(wrong(x)))(np.ones(3))
+except GradError as e: print(e)
+
+
+# %% [markdown]
+# The operations of [bendml's own table](45_ops.ipynb) bring their gradients with them.
+
+# %%
+#| export
+def from_table(op) -> Callable:
+    "An operation of `bendml.tensor.ops.OPS`, differentiated by its own gradient."
+    f = with_gradient(op.kernel, lambda g, y, *x: tuple(op.gradient(g, x, y)))
+    f.__name__ = op.name
+    return f
+
+
+# %%
+from bendml.tensor.ops import OPS as TABLE
+product, add_row, loss = (from_table(TABLE[n]) for n in ('matmul', 'add_row', 'cross_entropy'))
+labels = np.array([0, 1, 1, 0, 1])
+by_table = grad(lambda w, b: loss(add_row(product(x.astype(np.float32), w), b), labels), (0, 1))
+
+def by_numpy(w, b):
+    z = x @ w + b
+    return np.mean(np.log(np.sum(np.exp(z), 1)) - np.sum(z*np.eye(2)[labels], 1))
+
+b = np.zeros(2)
+for d, e in zip(by_table(w.astype(np.float32), b.astype(np.float32)), grad(by_numpy, (0, 1))(w, b)): assert d.dtype == np.float32 and abs(d - e).max() < 1e-6
+
+
+# %% [markdown]
+# ## What is refused
+
+# %%
+def overwritten(x):
+    x += 1
+    return np.sum(x)
+
+for bad, at in ((lambda x: np.sum(x), np.arange(3)), (lambda x: x*2, np.ones(3)), (overwritten, np.ones(3)),
+                (lambda x: np.linalg.det(x), np.eye(2))):
+    try: grad(bad)(at)
+    except GradError as e: print(str(e).split('\nhint: there are')[0], '\n')
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That a rule in the table is right: the tests check each against difference quotients and against PyTorch, at random
+#   points. A proof, for the layers, is on [Gradient rules](52_symbols.ipynb).
+# - Speed: remembering costs a few microseconds an operation. The layers have backward passes of their own.

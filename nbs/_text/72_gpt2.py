@@ -1,0 +1,367 @@
+# %%
+#| default_exp gpt2
+
+# %% [markdown]
+# # GPT-2
+# > A language model in forty lines of NumPy, told from zero, which reads the published weights.
+
+# %% [markdown]
+# In February 2019 [Radford and others](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)
+# published a network that had learnt one thing: to guess the next token of a text. Asked how "The capital of France is"
+# goes on, it can name Paris, though nobody taught it geography. Everything that has come since, of this kind, is a
+# larger relative with small changes; [the page on Llama](74_llama.ipynb) counts them.
+#
+# This page is the whole network, written to be read. It is also the reference: the fast version on
+# [a later page](76_decode.ipynb) is held to its numbers.
+#
+# Letters for sizes: $T$ tokens of a text, $C$ channels (the numbers that stand for one token), $H$ heads, $D = C/H$ numbers a
+# head, $V$ tokens that there are.
+
+# %%
+#| hide
+#| export
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy import float32
+
+from bendml.attention import attend, join_heads, split_heads
+from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, some
+
+
+# %% [markdown]
+# ## Sizes
+#
+# GPT-2 was published in four sizes. They differ in three numbers.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Config:
+    "The sizes of a GPT-2."
+    layers: int
+    heads: int            # H
+    channels: int         # C
+    vocab: int = 50_257   # V
+    context: int = 1024   # the longest text
+    eps: float = 1e-5     # keeps a layer norm from dividing by zero
+
+    def __post_init__(self):
+        sizes = (self.layers, self.heads, self.channels, self.vocab, self.context)
+        if min(sizes) < 1 or self.channels % self.heads:
+            raise ValueError(f'GPT-2 of these sizes\n- expected : all at least 1, channels a multiple of heads\n- observed : {self}')
+
+SIZES = {
+    'small': Config(12, 12, 768),
+    'medium': Config(24, 16, 1024),
+    'large': Config(36, 20, 1280),
+    'xl': Config(48, 25, 1600),
+}
+
+
+# %% [markdown]
+# ## Parameters
+#
+# A linear layer holds a row of weights for each number it puts out, `(out, in)`. The published files hold the transpose;
+# loading turns them, below.
+
+# %%
+#| export
+class Norm(NamedTuple):
+    "A layer norm."
+    gain: np.ndarray   # (C,)
+    bias: np.ndarray   # (C,)
+
+class Linear(NamedTuple):
+    "A linear layer."
+    w: np.ndarray      # (out, in)
+    b: np.ndarray      # (out,)
+
+class Block(NamedTuple):
+    "One layer of the network: attention, then a small network for each token."
+    norm1: Norm
+    qkv: Linear        # (3C, C): queries, keys and values, one below the other
+    proj: Linear       # (C, C)
+    norm2: Norm
+    up: Linear         # (4C, C)
+    down: Linear       # (C, 4C)
+
+class Gpt2(NamedTuple):
+    "A GPT-2 with its parameters, float32."
+    config: Config
+    tokens: np.ndarray     # (V, C), what each token means; at the end also what each answer means
+    positions: np.ndarray  # (context, C)
+    blocks: tuple[Block, ...]
+    norm: Norm
+
+
+# %% [markdown]
+# ## The pieces
+#
+# A token comes in as $C$ numbers, and they are kept in reasonable size by a **layer norm**: subtract the mean, divide by
+# the standard deviation, then stretch and shift each channel as learnt.
+#
+# $$\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \cdot g + b$$
+
+# %%
+#| export
+def layer_norm(
+    x: np.ndarray,  # (T, C)
+    norm: Norm,
+    eps: float = 1e-5,
+) -> np.ndarray:    # (T, C)
+    "Each row with mean 0 and variance 1, then stretched and shifted."
+    centred = x - x.mean(axis=1, keepdims=True)
+    variance = np.square(centred).mean(axis=1, keepdims=True)
+    return centred/np.sqrt(variance + float32(eps))*norm.gain + norm.bias
+
+
+# %% [markdown]
+# The variance is the mean of the squared distances from the mean. The shortcut $\overline{x^2} - \overline{x}^2$ would
+# subtract two large numbers from each other: for the row 40000, 40001, 40002, 40003 in `float32` it gives −128, and its
+# root is not a number.
+
+# %%
+row = np.array([[40000, 40001, 40002, 40003]], float32)
+print((row**2).mean() - row.mean()**2)
+layer_norm(row, Norm(np.ones(4, float32), np.zeros(4, float32)))
+
+
+# %% [markdown]
+# A **linear layer** mixes the channels, and **GELU** lets through what is positive, and a little of what is not:
+
+# %%
+#| export
+def linear(
+    x: np.ndarray,  # (T, in)
+    layer: Linear,
+) -> np.ndarray:    # (T, out)
+    "x Wᵀ + b"
+    return x @ layer.w.T + layer.b
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    "0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), the form that GPT-2 was trained with (Hendrycks and Gimpel 2016)."
+    return float32(0.5)*x*(1 + np.tanh(float32(math.sqrt(2/math.pi))*(x + float32(0.044715)*x*x*x)))
+
+
+# %%
+gelu(np.array([1, -2], float32))   # GELU's other form, with erf, would give 0.8413447 and -0.0455003
+
+
+# %% [markdown]
+# ## Attention
+#
+# Up to here each token was looked at by itself. [Attention](70b_attention.ipynb) is where they meet: one linear layer makes
+# the queries, keys and values of all heads, each token reads from itself and the tokens before it, and a second layer mixes
+# what the heads have read.
+
+# %%
+#| export
+def attention(
+    x: np.ndarray,  # (T, C)
+    block: Block,
+    heads: int,     # H
+) -> np.ndarray:    # (T, C)
+    "Each token reads from itself and the tokens before it."
+    q, k, v = (split_heads(part, heads) for part in np.split(linear(x, block.qkv), 3, axis=1))  # (H, T, D) each
+    return linear(join_heads(attend(q, k, v)), block.proj)
+
+
+# %% [markdown]
+# ## The network
+#
+# A block adds to each token what it read, and then what a small network makes of it. Everything is *added* to what was
+# there, so that what a token knows is carried from the first block to the last.
+
+# %%
+#| export
+def block_forward(
+    x: np.ndarray,  # (T, C)
+    block: Block,
+    config: Config,
+) -> np.ndarray:    # (T, C)
+    "One layer."
+    x = x + attention(layer_norm(x, block.norm1, config.eps), block, config.heads)
+    return x + linear(gelu(linear(layer_norm(x, block.norm2, config.eps), block.up)), block.down)
+
+def forward(
+    model: Gpt2,
+    ids: np.ndarray,  # (T,) token numbers
+) -> np.ndarray:      # (T, V): for each position a score for every token that may come next
+    "The whole network."
+    ids = check_ids(ids, model.config.vocab, model.config.context)
+    x = model.tokens[ids] + model.positions[:len(ids)]
+    for block in model.blocks: x = block_forward(x, block, model.config)
+    return layer_norm(x, model.norm, model.config.eps) @ model.tokens.T
+
+
+# %% [markdown]
+# That is all of it. The last line compares each row with the meaning of every token, which is the same table that the
+# tokens came in by: the head is *tied*.
+
+# %% [markdown]
+# ## A network that has learnt nothing
+#
+# Random weights, of the sizes that the real ones begin with (normal, 0.02). Such a network says nothing sensible, but it
+# computes the same things, which is what tests of arithmetic and speed need.
+
+# %%
+#| export
+def init(
+    config: Config,
+    seed: int = 0,
+) -> Gpt2:
+    "A fresh network: normal weights with standard deviation 0.02, gains 1, biases 0."
+    rng, c = np.random.default_rng(seed), config.channels
+    draw = lambda *shape: rng.standard_normal(shape, float32)*float32(0.02)
+    norm = lambda: Norm(np.ones(c, float32), np.zeros(c, float32))
+    layer = lambda out, into: Linear(draw(out, into), np.zeros(out, float32))
+    tokens, positions = draw(config.vocab, c), draw(config.context, c)
+    blocks = tuple(Block(norm(), layer(3*c, c), layer(c, c), norm(), layer(4*c, c), layer(c, 4*c)) for _ in range(config.layers))
+    return Gpt2(config, tokens, positions, blocks, norm())
+
+def count(model: Gpt2) -> int:
+    "How many parameters a network has."
+    return model.tokens.size + model.positions.size + sum(a.size for part in (*model.blocks, (model.norm,)) for pair in part for a in pair)
+
+
+# %%
+tiny = init(Config(layers=2, heads=4, channels=64, vocab=100, context=32))
+forward(tiny, [5, 3, 8]).shape, count(tiny)
+
+# %% [markdown]
+# The first rows do not depend on the later ones, as [the law](71_kvcache.ipynb) says; here in floating point:
+
+# %%
+ids = np.arange(20)
+ahead = np.abs(forward(tiny, ids)[:12] - forward(tiny, ids[:12])).max()
+assert ahead < 1e-6
+ahead
+
+# %%
+for wrong in (np.arange(33), [3, 100]):
+    try: forward(tiny, wrong)
+    except ValueError as e: print(type(e).__name__, e, sep=': ')
+
+
+# %% [markdown]
+# ## The published weights
+#
+# In the published file a linear layer is stored as `(in, out)`, the transpose of ours (its authors called it *Conv1D*).
+# For the square matrices no shape can tell which is which; so it is written down, for each name, and not guessed.
+
+# %%
+#| export
+def published(config: Config) -> dict[str, Wanted]:
+    "The tensors of the published file, by name."
+    c, out = config.channels, {}
+    def norm(name): out[name + '.weight'] = out[name + '.bias'] = Wanted((c,))
+    def conv1d(name, into, to): out[name + '.weight'], out[name + '.bias'] = Wanted((into, to), True), Wanted((to,))
+    out['wte.weight'], out['wpe.weight'] = Wanted((config.vocab, c)), Wanted((config.context, c))
+    for i in range(config.layers):
+        norm(f'h.{i}.ln_1')
+        conv1d(f'h.{i}.attn.c_attn', c, 3*c)
+        conv1d(f'h.{i}.attn.c_proj', c, c)
+        norm(f'h.{i}.ln_2')
+        conv1d(f'h.{i}.mlp.c_fc', c, 4*c)
+        conv1d(f'h.{i}.mlp.c_proj', 4*c, c)
+    norm('ln_f')
+    return out
+
+
+# %%
+list(published(SIZES['small']).items())[:6]
+
+
+# %% [markdown]
+# A file that is not a GPT-2 is refused with the names of what is missing and of what should not be there. Two things
+# are allowed besides: the causal masks, which some files carry along, and the head, if it is byte for byte the table of
+# tokens that it is tied to.
+
+# %%
+#| export
+def check_tensors(tensors: Mapping[str, np.ndarray], config: Config) -> None:
+    "Are all of the model's tensors there, of the right shapes, and no others? `WeightsError` names those that are not."
+    masks = [f'h.{i}.attn.{name}' for i in range(config.layers) for name in ('bias', 'masked_bias')]
+    check_shapes(published(config), {name: a.shape for name, a in tensors.items()}, ['lm_head.weight', *masks])
+    check_tied(True, 'lm_head.weight', tensors.get('lm_head.weight'), tensors['wte.weight'])
+
+
+# %% [markdown]
+# Names may begin with `transformer.`, as in files that were saved together with the head.
+
+# %%
+#| export
+def from_tensors(
+    tensors: Mapping[str, np.ndarray],  # float32, in the published names and layouts
+    config: Config | None = None,       # None: as the tensors' shapes say
+) -> Gpt2:
+    "A GPT-2 from the tensors of a published file; `WeightsError` says what is missing, unexpected or of another shape."
+    tensors = {name.removeprefix('transformer.'): a for name, a in tensors.items()}
+    config = config or sizes_of(tensors)
+    check_tensors(tensors, config)
+    norm = lambda name: Norm(tensors[name + '.weight'], tensors[name + '.bias'])
+    conv1d = lambda name: Linear(np.ascontiguousarray(tensors[name + '.weight'].T), tensors[name + '.bias'])
+    blocks = tuple(Block(norm(h + 'ln_1'), conv1d(h + 'attn.c_attn'), conv1d(h + 'attn.c_proj'), norm(h + 'ln_2'),
+                         conv1d(h + 'mlp.c_fc'), conv1d(h + 'mlp.c_proj')) for h in (f'h.{i}.' for i in range(config.layers)))
+    return Gpt2(config, tensors['wte.weight'], tensors['wpe.weight'], blocks, norm('ln_f'))
+
+def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
+    "The sizes that the tensors' shapes say; every GPT-2 has 64 channels a head."
+    if missing := [n for n in ('wte.weight', 'wpe.weight') if n not in tensors or tensors[n].ndim != 2]:
+        raise WeightsError('not a GPT-2', 'matrices wte.weight and wpe.weight', f'no {some(missing)}')
+    (vocab, channels), context = tensors['wte.weight'].shape, len(tensors['wpe.weight'])
+    layers = 1 + max((int(n.split('.')[1]) for n in tensors if n.startswith('h.') and n.split('.')[1].isdigit()), default=-1)
+    if layers < 1 or channels < 64 or channels % 64: raise WeightsError('not a GPT-2', 'layers, and a multiple of 64 channels', f'{layers} layers, {channels} channels')
+    return Config(layers, channels//64, channels, vocab, context)
+
+
+# %% [markdown]
+# And back, for the tests: the parameters under their published names.
+
+# %%
+#| export
+def to_tensors(model: Gpt2) -> dict[str, np.ndarray]:
+    "The parameters in the published names and layouts."
+    parts = [model.tokens, model.positions, *(a for block in model.blocks for pair in block for a in pair), *model.norm]
+    return {name: a.T if wanted.transposed else a for (name, wanted), a in zip(published(model.config).items(), parts)}
+
+
+# %%
+small = init(Config(layers=1, heads=2, channels=128, vocab=50, context=16))
+again = from_tensors(to_tensors(small))
+assert np.array_equal(forward(again, [1, 2, 3]), forward(small, [1, 2, 3]))
+again.config
+
+# %%
+tensors = to_tensors(small)
+del tensors['h.0.ln_2.bias']
+try: from_tensors(tensors)
+except WeightsError as e: print(e)
+
+# %%
+tensors = to_tensors(small)
+tensors['h.0.mlp.c_fc.weight'] = tensors['h.0.mlp.c_fc.weight'].T
+try: from_tensors(tensors)
+except WeightsError as e: print(e)
+
+# %% [markdown]
+# ## Paris
+#
+# When a network goes on with "Paris", what has happened? Not that it looked something up. In the texts it learnt from,
+# "France" and "Paris" stand near each other as "Italy" and "Rome" do, and weights that guess such texts well are weights
+# that give "Paris" a high score there. Attention is what makes it possible: the position that has to answer reads from the
+# position that says "France". Where in the network the pair is stored, these pages do not say.
+#
+# And it need not happen. GPT-2 small, with its published weights, goes on "The capital of France is the capital of the
+# French Republic, and": at each step the most likely token, fluent, and empty. The score of a token says how often such a
+# text went on that way. It is not a score for being true.
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That the weights are any good; training them is not on this page.
+# - Speed. Every token reads the whole text again here.

@@ -1,0 +1,135 @@
+"""Models: decoding and reading, alternating with PyTorch (and llama.cpp, where it is installed) in one run.
+
+    python tests/bench_models.py [gpt2|smollm2|prefill] [THREADS]
+"""
+import os, subprocess, sys
+import numpy as np
+from bench import alternate, report
+TOKENS = 8   # a measurement
+
+
+def gpt2(threads: int) -> None:
+    "GPT-2 small with random weights: milliseconds a token at position 64 on, for each format."
+    import torch
+    import torch.nn.functional as F
+    from bendml.decode import of_gpt2, read
+    from bendml.gpt2 import SIZES, init
+    from bendml.matvec import read_speed
+    model = init(SIZES['small'])
+    ids = np.random.default_rng(0).integers(0, 50_257, 64 + TOKENS)
+    def ours(format):
+        d = of_gpt2(model, format)
+        cache = d.cache()
+        read(d, cache, ids[:64])
+        def run():
+            cache.cut(64)
+            for i in ids[64:]: d.step(cache, i)
+        return d, run
+    decoders = {f: ours(f) for f in ('F32', 'BF16', 'Q8_0', 'Q4_1')}
+    tensor = torch.from_numpy
+    blocks = [[[tensor(np.ascontiguousarray(a)) for a in pair] for pair in b] for b in model.blocks]
+    tokens, positions, last = tensor(model.tokens), tensor(model.positions), [tensor(a) for a in model.norm]
+    keys, values = torch.zeros(12, 12, 128, 64), torch.zeros(12, 12, 128, 64)
+
+    @torch.inference_mode()
+    def step(i, pos):
+        n = len(i)
+        x = tokens[i] + positions[pos:pos + n]
+        for l, (norm1, qkv, proj, norm2, up, down) in enumerate(blocks):
+            q, keys[l, :, pos:pos + n], values[l, :, pos:pos + n] = F.linear(F.layer_norm(x, (768,), *norm1), *qkv).view(n, 3, 12, 64).permute(1, 2, 0, 3)
+            a = F.scaled_dot_product_attention(q[None], keys[None, l, :, :pos + n], values[None, l, :, :pos + n], is_causal=n > 1)[0]
+            x = x + F.linear(a.transpose(0, 1).reshape(n, 768), *proj)
+            x = x + F.linear(F.gelu(F.linear(F.layer_norm(x, (768,), *norm2), *up), approximate='tanh'), *down)
+        return F.linear(F.layer_norm(x[-1:], (768,), *last), tokens)[0]
+    ids = torch.as_tensor(ids)
+    theirs = step(ids[:64], 0)
+    rows = {'PyTorch, float32, hand-written cache': lambda: [step(ids[64 + n:65 + n], 64 + n) for n in range(TOKENS)]}
+    rows |= {f'bendml, {f}': run for f, (_, run) in decoders.items()}
+    seconds = alternate(rows)
+    report(f'GPT-2 small, {TOKENS} tokens, {threads} thread(s); memory gives {read_speed()/1e9:.1f} GB/s', seconds, next(iter(rows)))
+    for f, (d, _) in decoders.items(): print(f'  {f}: {TOKENS*d.bytes/min(seconds[f"bendml, {f}"])/1e9:.1f} GB/s of weights')
+
+
+def smollm2(threads: int) -> None:
+    "SmolLM2 on its 4-bit blocks, against llama.cpp where `pip install llama-cpp-python` (CMAKE_ARGS=-DGGML_NATIVE=ON) has been done."
+    from bendml.data import fetch
+    from bendml.decode import open_gguf, read
+    from bendml.matvec import read_speed
+    path = fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf'
+    d = open_gguf(path, context=512)
+    cache, ids = d.cache(), list(range(100, 164 + TOKENS))
+    read(d, cache, ids[:64])
+    def ours():
+        cache.cut(64)
+        for i in ids[64:]: d.step(cache, i)
+    rows = {'bendml, Q4_1': ours}
+    try:
+        import llama_cpp
+        peer = llama_cpp.Llama(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+        peer.eval(ids[:64])
+        def theirs():
+            peer._ctx.kv_cache_seq_rm(0, 64, -1)
+            for n, i in enumerate(ids[64:]):
+                peer._batch.set_batch(batch=[i], n_past=64 + n, logits_all=False)
+                peer._ctx.decode(peer._batch)
+                llama_cpp.llama_get_logits(peer._ctx.ctx)
+        rows['llama.cpp, llama_decode alone'] = theirs
+    except ImportError: print('llama-cpp-python is not installed; without it')
+    seconds = alternate(rows, 15)
+    report(f'SmolLM2-135M, {TOKENS} tokens, {threads} thread(s); memory gives {read_speed()/1e9:.1f} GB/s', seconds, list(rows)[-1])
+
+
+def prefill(threads: int) -> None:
+    "512 tokens at once."
+    import torch
+    import torch.nn.functional as F
+    from bendml.data import fetch
+    from bendml.decode import open_gguf, read
+    from bendml.llama import load_gguf
+    path = fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf'
+    d, model, ids = open_gguf(path, context=1024), load_gguf(path), np.random.default_rng(0).integers(0, 49_152, 512)
+    c, tensor = model.config, torch.from_numpy
+    blocks = [[tensor(a) for a in b] for b in model.blocks]
+    tokens, last = tensor(model.tokens), tensor(model.norm)
+    turn = torch.outer(torch.arange(512.), c.base**(-torch.arange(0, 64, 2)/64))
+    cos, sin = torch.cos(turn), torch.sin(turn)
+    rms = lambda x, gain: x*torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + c.eps)*gain
+    def rope(x):
+        a, b = x[..., 0::2], x[..., 1::2]
+        return torch.stack((a*cos - b*sin, a*sin + b*cos), -1).flatten(-2)
+
+    @torch.inference_mode()
+    def theirs():
+        x = tokens[torch.as_tensor(ids)]
+        for norm1, q, k, v, o, norm2, gate, up, down in blocks:
+            h = rms(x, norm1)
+            a, k, v = (F.linear(h, w).view(512, -1, 64).transpose(0, 1) for w in (q, k, v))
+            a = F.scaled_dot_product_attention(rope(a)[None], rope(k)[None], v[None], is_causal=True, enable_gqa=True)[0]
+            x = x + F.linear(a.transpose(0, 1).reshape(512, -1), o)
+            h = rms(x, norm2)
+            x = x + F.linear(F.silu(F.linear(h, gate))*F.linear(h, up), down)
+        return F.linear(rms(x[-1:], last), tokens)[0].numpy()
+    ours = lambda: read(d, d.cache(), ids)
+    assert np.abs(ours() - theirs()).max() < 1e-3*np.abs(theirs()).max()
+    rows = {'PyTorch, float32': theirs, 'bendml, from 4-bit blocks': ours}
+    report(f'SmolLM2-135M, reading 512 tokens, {threads} thread(s)', alternate(rows, 5), 'PyTorch, float32')
+
+
+BENCHES = {'gpt2': gpt2, 'smollm2': smollm2, 'prefill': prefill}
+
+if __name__ == '__main__':
+    names, threads = [a for a in sys.argv[1:] if a in BENCHES] or list(BENCHES), [a for a in sys.argv[1:] if a.isdigit()]
+    if 'BENCH_CHILD' in os.environ:
+        from bendml.threads import set_threads
+        set_threads(int(threads[0]))
+        try:
+            import torch
+            torch.set_num_threads(int(threads[0]))
+        except ImportError: pass
+        BENCHES[names[0]](int(threads[0]))
+    else:
+        for name in names:
+            for t in threads or ('1', '2'):
+                env = {k: v for k, v in os.environ.items() if k not in ('OPENBLAS_CORETYPE', 'OPENBLAS_L2_SIZE')}
+                env |= {'OPENBLAS_NUM_THREADS': t, 'OMP_NUM_THREADS': t, 'BENCH_CHILD': '1'}
+                subprocess.run([sys.executable, '-W', 'ignore', __file__, name, t], env=env, check=True)

@@ -1,0 +1,115 @@
+"""Speeds of the tensor kernels, as ratios, alternating in one run; each number of threads in a process of its own.
+
+    python tests/bench_tensor.py
+"""
+import os, statistics, subprocess, sys, time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from bench import alternate
+
+SHAPES = {'100x784x128': (100, 784, 128, ''), '784x100x128, A transposed': (784, 100, 128, 'a'), '256x768x3072': (256, 768, 3072, ''), '1024x1024x1024': (1024, 1024, 1024, '')}
+
+
+def line(name: str, seconds: list, unit: str, work: float, peers: dict) -> None:
+    "A row: what was reached, and how it compares with each peer, best against best and median against median."
+    best, median = min(seconds), statistics.median(seconds)
+    ratios = ', '.join(f'{min(s)/best:.2f} of {peer} (median {statistics.median(s)/median:.2f})' for peer, s in peers.items())
+    print(f'  {name:28} {work/best/1e9:6.1f} {unit} (median {work/median/1e9:.1f})   {ratios}')
+
+
+def products(threads: int) -> None:
+    import numpy as np, torch
+    from bendml import tensor
+    from bendml.tensor.gemm import gemm_panels, gemm_parallel
+    rng = np.random.default_rng(0)
+    for name, (n, k, m, turn) in SHAPES.items():
+        a, b, c = rng.standard_normal((k, n) if turn else (n, k), np.float32), rng.standard_normal((k, m), np.float32), np.empty((n, m), np.float32)
+        x = a.T if turn else a
+        ar, ac = (s//4 for s in x.strides)
+        ta, tb, tc = torch.from_numpy(a), torch.from_numpy(b), torch.empty(n, m)
+        ta = ta.T if turn else ta
+        multiply = tensor.matmul_tn if turn else tensor.matmul
+        def panels(fused):
+            if threads > 1: gemm_parallel(a.reshape(-1), ar, ac, b.reshape(-1), m, 1, c.reshape(-1), n, k, m, fused, threads)
+            else: gemm_panels(a.reshape(-1), 0, ar, ac, b.reshape(-1), 0, m, 1, c.reshape(-1), 0, m, n, k, m, fused)
+        rows = {'matmul': lambda: multiply(a, b, out=c), 'PyTorch': lambda: torch.mm(ta, tb, out=tc), 'OpenBLAS (np.dot)': lambda: np.dot(x, b, out=c),
+                'own panels, fused': lambda: panels(True), 'own panels, sequential': lambda: panels(False)}
+        turns = max(1, int(1e8/(n*k*m)))
+        seconds = alternate({r: (lambda f=f: [f() for _ in range(turns)]) for r, f in rows.items()}, 25)
+        print(f'{name}, {threads} thread{"s"*(threads > 1)}')
+        for row in rows: line(row, seconds[row], 'GF/s', 2.*n*k*m*turns, {p: seconds[p] for p in ('PyTorch', 'OpenBLAS (np.dot)') if p != row})
+
+
+def tile() -> None:
+    "The inner loop alone, all in the nearest cache, against multiply-adds without any memory."
+    import numpy as np
+    from numba import njit
+    from bendml.simd import fma, hsum, splat
+    from bendml.tensor.gemm import product_tile
+    inner = product_tile.inner
+    @njit
+    def peak(n, x, y):
+        a, b = splat(x), splat(y)
+        t0, t1, t2, t3, t4, t5 = a, b, a + a, b + b, a + b, a*b  # all different, or the compiler computes one of them
+        t6, t7, t8, t9, ta, tb = t2 + a, t2 + b, t3 + a, t3 + b, t4 + a, t4 + b
+        for _ in range(n):
+            t0, t1, t2, t3, t4, t5 = fma(t0, a, b), fma(t1, a, b), fma(t2, a, b), fma(t3, a, b), fma(t4, a, b), fma(t5, a, b)
+            t6, t7, t8, t9, ta, tb = fma(t6, a, b), fma(t7, a, b), fma(t8, a, b), fma(t9, a, b), fma(ta, a, b), fma(tb, a, b)
+        return hsum(t0 + t1 + t2 + t3 + t4 + t5 + t6 + t7 + t8 + t9 + ta + tb)
+    @njit
+    def tiles(n, k, a, b, c, fused):
+        for _ in range(n): inner(k, a, 0, 6, 1, b, 0, 16, c, 0, 16, True, fused)
+    k, n, steps = 256, 2000, 4_000_000
+    a, b, c = (np.random.default_rng(0).random(s, np.float32) for s in (6*k, 16*k, 96))
+    rows = {'tile, fused': lambda: tiles(n, k, a, b, c, True), 'tile, sequential': lambda: tiles(n, k, a, b, c, False), 'peak': lambda: peak(steps, np.float32(.999), np.float32(.001))}
+    seconds = alternate(rows, 15)
+    scale = lambda s, work: [t/work for t in s]
+    print('the 6x16 tile, all in the nearest cache')
+    rate = scale(seconds['peak'], steps*12*16)
+    for row in ('tile, fused', 'tile, sequential'): line(row, scale(seconds[row], n*2*96*k), 'GF/s', 1, {'peak': rate})
+
+
+def memory(threads: int) -> None:
+    "Matrix times vector, 512 MB of weights, against reading as many bytes."
+    import numpy as np, torch
+    from bendml import tensor
+    from bendml.simd import hsum, load, splat
+    from numba import njit, prange
+    @njit(parallel=threads > 1)
+    def read(w, y):
+        part = len(w)//threads
+        for t in prange(threads):
+            z = splat(np.float32(0))
+            s0, s1, s2, s3, s4, s5, s6, s7 = z, z, z, z, z, z, z, z
+            for p in range(t*part, (t + 1)*part - 63, 64):
+                s0, s1, s2, s3 = s0 + load(w, p), s1 + load(w, p + 8), s2 + load(w, p + 16), s3 + load(w, p + 24)
+                s4, s5, s6, s7 = s4 + load(w, p + 32), s5 + load(w, p + 40), s6 + load(w, p + 48), s7 + load(w, p + 56)
+            y[t] = hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
+    c, total = 2048, 2**29
+    w = np.resize(np.random.default_rng(0).standard_normal(2**20, np.float32), total//4).reshape(-1, c)
+    x, y = np.ones(c, np.float32), np.empty(threads, np.float32)
+    kinds = {'float32': (w, None), 'bfloat16': (tensor.to_bf16(w[:len(w)//2]), None), 'int8': (w.view(np.int8).reshape(-1, c)[:len(w)], np.ones(len(w), np.float32))}
+    rows = {f'matvec, {k}': (lambda v=v, s=s: tensor.matvec(v, x, scale=s)) for k, (v, s) in kinds.items()}
+    tw, tx, flat = torch.from_numpy(w), torch.from_numpy(x), w.reshape(-1)
+    seconds = alternate({'reading': lambda: read(flat, y), **rows, 'PyTorch, float32': lambda: torch.mv(tw, tx)}, 12)
+    print(f'matrix times vector, 512 MB of float32 and parts of it, {threads} thread{"s"*(threads > 1)}')
+    sizes = {'reading': total, 'PyTorch, float32': total} | {f'matvec, {k}': v.nbytes for k, (v, _) in kinds.items()}
+    per_byte = {r: [t/sizes[r] for t in s] for r, s in seconds.items()}
+    for row in per_byte: line(row, per_byte[row], 'GB/s', 1, {} if row == 'reading' else {'reading': per_byte['reading']})
+
+
+if __name__ == '__main__':
+    if sys.argv[1:]:
+        import torch
+        from bendml.threads import set_threads
+        threads = int(sys.argv[1])
+        set_threads(threads)
+        torch.set_num_threads(threads)
+        if threads == 1: tile()
+        products(threads)
+        memory(threads)
+    else:
+        for threads in ('1', '2'):
+            env = {k: v for k, v in os.environ.items() if k not in ('OPENBLAS_CORETYPE', 'OPENBLAS_L2_SIZE')}
+            env |= {'OPENBLAS_NUM_THREADS': threads, 'OMP_NUM_THREADS': threads}
+            subprocess.run([sys.executable, '-W', 'ignore', __file__, threads], env=env, check=True)

@@ -1,0 +1,139 @@
+"""Random programs: what the check accepts must run, at every size, and give the shape that it said.
+
+    python -m tests.shape.fuzz [SEED] [PROGRAMS]
+
+A program grows line by line; a line that the check refuses is thrown away again. So nearly all that remains is accepted, and
+anything that then fails in NumPy is a mistake of the check.
+"""
+import itertools, linecache, random, sys, warnings
+import numpy as np
+from bendml.shape import Arr, Dim, Int, Mat, ShapeError, Vec, dims, typed
+from bendml.shape.annotations import read_signature
+from bendml.shape.copies import copy_of
+from bendml.shape.paths import arguments, explore, start_facts
+from bendml.shape.symbols import tracing
+from tests.test_shape_rules import _agrees, _on_path
+
+n, m, d = dims('n m d')
+HEAD = 'def f(x: Mat[n, d], y: Vec[n], w: Mat[d, m], t: Arr[n, m, d], k: int):\n    x, y, w, t\n'
+EXPRESSIONS = '''
+{a} + {b} | {a} - {b} | {a}*{b} | {a}/({b}*{b} + 1) | {a} @ {b} | {a}.T | {a} @ {b}.T | {a}.T @ {b} | np.exp({a}) | -{a} | {a} > {b} | np.maximum({a}, {b}) | {a} if len({a}) > {i} else {b}
+{a}.sum() | {a}.sum(axis={i}) | {a}.sum(axis={j}, keepdims=True) | {a}.mean({i}) | {a}.max(axis={i}) | {a}.argmax(axis={i}) | np.sort({a}, axis={i}) | {a}.cumsum({i}) | np.diff({a}, axis={i}) | {a}.std(axis={i}, keepdims=True)
+{a}[{i}] | {a}[{i}:] | {a}[:{j}] | {a}[{i}:{j}] | {a}[::{p}] | {a}[::-{p}] | {a}[:, {i}] | {a}[None] | {a}[..., None] | {a}[:, None] | {a}[-{p}:] | {a}[:k] | {a}[k:] | {a}[:len({b})] | {a}[len({b}):] | {a}[:, :k] | {a}[{i}, ...] | {a}[..., {i}:]
+{a}[{a} > 0] | {a}[{b} > 0] | {a}[np.arange(len({b}))] | {a}[np.argsort({b})] | {a}[[0, {i}]] | {a}[np.arange(len({b})) + {p}] | {a}[np.arange(1, len({b}))] | {a}[np.arange(k) % len({a})] | {a}[2*np.arange(len({a})//2)] | {a}[np.nonzero({a})] | np.take({a}, np.arange(len({b})), axis={i}) | {a}[{b}.argsort()[:k]] | {a}[np.arange(len({a}))[::-1]] | np.where({a} > 0, {a}, {b}) | np.nonzero({a})[0] | {a}[np.nonzero({b})[0]] | np.unique({a}) | {a}[{b}.argmax(0)]
+{a}.reshape(-1) | {a}.reshape(len({a}), -1) | {a}.reshape(-1, {p}) | {a}.reshape({b}.shape) | {a}.ravel() | {a}.reshape({a}.shape[::-1]) | {a}.reshape(-1, len({b})) | {a}.transpose() | np.swapaxes({a}, {i}, {j}) | np.moveaxis({a}, {i}, {j}) | np.expand_dims({a}, {i}) | {a}.squeeze() | np.squeeze({a}, axis={i})
+np.concatenate([{a}, {b}]) | np.concatenate([{a}, {b}], axis={i}) | np.stack([{a}, {b}]) | np.stack([{a}, {b}], axis={i}) | np.vstack([{a}, {b}]) | np.hstack([{a}, {b}]) | np.split({a}, {p})[0] | np.split({a}, {p}, axis=-1)[-1] | np.array_split({a}, {p})[-1] | np.tile({a}, {p}) | np.repeat({a}, {p}, axis={i}) | np.pad({a}, {p})
+np.zeros(len({a})) | np.zeros({a}.shape) | np.ones(({a}.shape[0], {b}.shape[-1])) | np.arange(len({a})) | np.eye(len({a})) | np.zeros(len({a}) - {i}) | np.zeros(max(len({a}), len({b}))) | np.zeros(min(len({a}), {p})) | np.zeros(k) | np.zeros(len({a})//{p}) | np.zeros(abs(len({a}) - len({b}))) | np.full({b}.shape, 2.0) | np.linspace(0, 1, len({a}))
+np.outer({a}, {b}) | np.dot({a}, {b}) | np.einsum('ij,jk->ik', {a}, {b}) | np.einsum('ij,ij->i', {a}, {b}) | np.tensordot({a}, {b}, 1) | np.diag({a}) | np.trace({a}) | np.linalg.norm({a}, axis={i}) | np.broadcast_to({a}, {b}.shape) | np.take({a}, [0], axis={i}) | np.roll({a}, {i}, axis={i}) | np.tri(len({a})) | np.meshgrid({a}, {b})[0] | np.linalg.svd({a}, full_matrices=False)[0] | np.linalg.qr({a})[1] | np.average({a}, axis={i}, weights={b}) | np.histogram({a})[0] | np.searchsorted(np.sort({a}), {b}) | np.bincount({a}.astype(int)*0, minlength=len({b})) | np.convolve({a}, {b}, 'valid') | np.median({a}, axis={i}) | np.cov({a}) | np.interp({a}, {b}, {b}) | np.gradient({a}) | np.ptp({a}, axis={i}) | np.delete({a}, {i}) | np.delete({a}, {i}, axis={j}) | np.append({a}, {b})
+np.array([r*2 for r in {a}]) | np.stack([r for r in {a}]) | np.array([len(r) for r in {a}]) | np.array([r.sum() for r, s in zip({a}, {b})]) | np.zeros(int({a}.sum()*0) + {p}) | np.array([{a}[i] for i in range(len({b}))]) | np.array([i for i in range(len({a}))]) | sum({a}) | np.array([[q + 1 for q in r] for r in {a}]) | max({a}) | np.array([{a}[i] for i in range({p})])
+'''
+EXPRESSIONS = [e.strip() for line in EXPRESSIONS.strip().split('\n') for e in line.split(' | ')]
+BLOCKS = [  # whole statements; {v} is the new variable
+    '{v} = {a}.copy()\nfor i in range(len({a})):\n    {v}[i] = {a}[i]*2',
+    '{v} = {a}.copy()\nfor i in range(len({b})):\n    {v}[i] = {b}[i]',
+    '{v} = 0.0\nfor r in {a}:\n    {v} = {v} + r',
+    '{v} = []\nfor r in {a}:\n    {v}.append(r*{p})\n{v} = np.stack({v})',
+    '{v} = []\nfor i, r in enumerate({a}):\n    {v}.append(r + {b}[i])\n{v} = np.array({v})',
+    '{v} = []\nfor i in range(len({a}) - {i}):\n    {v}.append({a}[i])\n{v} = np.array({v})',
+    'for i in range(len({a})):\n    {v} = {a}[i]',
+    'for i in range(len({a}) - {p}):\n    {v} = {a}[i:i + {p}]',
+    'if {a}.sum() > 0:\n    {v} = {a}\nelse:\n    {v} = {b}',
+    'if len({a}) > len({b}):\n    {v} = {a}[:len({b})]\nelse:\n    {v} = {b}[:len({a})]',
+    'if len({a}) % 2 == 0:\n    {v} = {a}[:len({a})//2]\nelse:\n    {v} = {a}[len({a})//2:]',
+    '{v} = {a}\nwhile {v}.max() > 1:\n    {v} = {v}/2 - 1',
+    '{v} = {a}\nfor i in range({p}):\n    {v} = np.concatenate([{v}, {b}])',
+    '{v} = {a}.copy()\n{v}[{i}:] = {b}[{i}:]',
+    '{v} = {a}.copy()\n{v}[{a} > 0] = 0',
+    '{v} = {a}.copy()\n{v} += {b}',
+    '{v} = {a}.copy()\n{v}[:, {i}] = {b}',
+    '{v} = []\nfor r in {a}:\n    for s in {b}:\n        {v}.append(r + s)\n{v} = np.stack({v})',
+    'prev = {a}[0]\n{v} = []\nfor i in range(len({a})):\n    {v}.append({a}[i] - prev)\n    prev = {a}[i]\n{v} = np.stack({v})',
+    '{v} = np.zeros(0)\nfor r in {a}:\n    if r.sum() > 0:\n        {v} = r\n        break',
+    '{v} = {a}\nfor i in range(len({a})):\n    if i > {i}:\n        {v} = {b}\n        break',
+    'j = 0\n{v} = {a}.copy()\nfor i in range(len({a})):\n    {v}[j] = {a}[i]\n    j = i',
+    'j = 0\nfor i in range(len({a})):\n    j = i + 1\n{v} = {b}[:j]',
+    'q, r = divmod(len({a}), {p})\n{v} = {a}[:q*{p}].reshape(q, {p}, *{a}.shape[1:])',
+    's = {a}.shape\nif s == {b}.shape:\n    {v} = {a} + {b}\nelse:\n    {v} = {a}',
+    'h = (len({a}) + 1)//2\n{v} = np.concatenate([{a}[:h], {a}[h:]])',
+    '{v} = [{a}, {b}]\n{v}.append({a})\n{v} = {v}[{i}]',
+    'g = lambda z, s={p}: z[:s]\n{v} = g({a})',
+    'def g(z): return z.sum(-1)\n{v} = g({a}) + g({b})',
+    'c = {a} > 0\n{v} = {a}[c]\nc = {a} < 0\n{v} = np.concatenate([{v}, {a}[c]])',
+]
+
+
+def line(rng, names, v):
+    put = dict(a=rng.choice(names), b=rng.choice(names), i=rng.choice([0, 1, -1, 2]), j=rng.choice([0, 1, -1, 2, -2]), p=rng.choice([1, 2, 3]), v=v)
+    if rng.random() < 0.3: return rng.choice(BLOCKS).format(**put).split('\n')
+    return [f'{v} = ' + rng.choice(EXPRESSIONS).format(**put)]
+
+
+def define(lines, name, number=itertools.count()):
+    text = HEAD + ''.join(f'    {s}\n' for s in lines) + f'    return {name}\n'
+    file = f'<fuzz {next(number)}>'
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    space = dict(globals())
+    exec(compile(text, file, 'exec'), space)
+    return space['f'], text, file
+
+
+
+def trial(seed, programs, length=8):
+    "Mistakes: (program, sizes, error)."
+    rng, wrong, tried, kept = random.Random(seed), [], 0, 0
+    for _ in range(programs):
+        lines, names = [], ['x', 'y', 'w', 't']
+        for step in range(40):
+            v = f'_v{len(names)}'
+            new = line(rng, names, v)
+            f, text, file = define(lines + new, v)
+            tried += 1
+            try: said = paths_of(f)
+            except ShapeError:
+                linecache.cache.pop(file, None)
+                continue
+            kept += 1
+            lines, names = lines + new, [*names, v]
+            bad = run(f, text, said)
+            linecache.cache.pop(file, None)
+            if bad: wrong.append(bad); break
+            if len(lines) >= length: break
+    return wrong, tried, kept
+
+
+def paths_of(f):
+    "What the check says: for each path, what it knows, and the result."
+    copy, signature, found = copy_of(f), read_signature(f), []
+    def one(trace): found.append((trace, copy(*arguments(signature, {}, f)[0])))
+    explore(one, start_facts(()))
+    return found
+
+
+def run(f, text, said):
+    "Run at several sizes; the first failure, or the first result of another shape than was said."
+    for sizes in ((1, 1, 1, 1), (2, 3, 4, 2), (3, 2, 1, 5), (4, 1, 3, 1), (5, 5, 5, 3), (1, 4, 2, 2), (6, 2, 2, 4)):
+        a, b, c, k = sizes
+        for seed in (0, 1):
+            rng = np.random.default_rng(seed)
+            args = [rng.normal(size=s) for s in ((a, c), a, (c, b), (a, b, c))]
+            try:
+                with warnings.catch_warnings(), np.errstate(all='ignore'):
+                    warnings.simplefilter('ignore')
+                    real = f(*args, k)
+            except np.linalg.LinAlgError: pass
+            except ZeroDivisionError: pass
+            except Exception as e: return text, dict(n=a, m=b, d=c, k=k), f'{type(e).__name__}: {e}'
+            else:
+                put = dict(n=a, m=b, d=c, k=k)
+                if not any(agrees(result, real, put, trace) for trace, result in said if _on_path(trace, put)): return text, put, f'{np.shape(real)} instead of {[str(r) for _, r in said]}'
+
+
+def agrees(result, real, put, trace):
+    with tracing(trace): return _agrees(result, real, put)
+
+
+if __name__ == '__main__':
+    seed, programs = (list(map(int, sys.argv[1:])) + [0, 200][len(sys.argv) - 1:])[:2]
+    wrong, tried, kept = trial(seed, programs)
+    print(f'{tried} lines tried, {kept} accepted, {len(wrong)} wrong')
+    for text, sizes, error in wrong[:20]: print(text, sizes, '\n   ', error, '\n')

@@ -1,0 +1,14 @@
+"Single-point changes to six programs, against real NumPy at two settings of sizes: `python -m tests.shape.mutants` prints the table."
+import pytest
+from tests.shape.mutants import trial
+
+
+@pytest.mark.slow
+def test_every_change_that_numpy_notices_is_refused():
+    table, missed, invisible, strict = trial()
+    count = lambda does, verdict: table[does, verdict]
+    assert sum(table.values()) >= 2000
+    assert missed == [] and count('fails or changes shape', 'refused') >= 1500
+    silent = count('silently wrong', 'refused'), count('silently wrong', 'accepted')
+    assert silent[0]/sum(silent) > 1/3, silent
+    assert len(strict) <= 2, strict

@@ -1,0 +1,138 @@
+"The SIMD words, compiled, equal their meaning in Python; also for a processor without AVX2."
+import os, subprocess, sys
+import numpy as np, pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra import numpy as hnp
+from numba import njit
+from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, prefetch, splat, store, tile, tile_fma, tile_load,
+                         tile_mul_add, tile_store, to_bf16)
+
+F32 = hnp.arrays(np.float32, 24, elements=st.floats(width=32))
+PLAIN = hnp.arrays(np.float32, 24, elements=st.floats(-1e3, 1e3, width=32))
+SAME = dict(equal_nan=True)
+unhurried = settings(deadline=None)  # the first call compiles
+
+
+def compiled(word):
+    "A function that stores what a word gives into an array."
+    return njit(lambda a, i, out: store(out, 0, word(a, i)))
+
+
+WIDEN = {'load': (load, np.float32), 'bf16': (load_bf16, np.uint16), 'i8': (load_i8, np.int8), 'low4': (load_low4, np.uint8), 'high4': (load_high4, np.uint8)}
+READ = {name: compiled(word) for name, (word, _) in WIDEN.items()}
+
+
+@pytest.mark.parametrize('name', WIDEN)
+@unhurried
+@given(data=st.data(), i=st.integers(0, 16))
+def test_a_load_is_its_meaning(name, data, i):
+    word, dtype = WIDEN[name]
+    a = data.draw(hnp.arrays(dtype, 24))
+    out = np.empty(8, np.float32)
+    READ[name](a, i, out)
+    assert np.array_equal(out, word(a, i), **SAME)
+    if name != 'bf16' and name != 'load': assert np.array_equal(out, np.rint(out))
+
+
+@njit
+def arithmetic(a, b, out):
+    x, y = load(a, 0), load(b, 0)
+    store(out, 0, x + y)
+    store(out, 8, x - y)
+    store(out, 16, x*y)
+
+
+@njit
+def total(a): return hsum(load(a, 0))
+
+
+@unhurried
+@given(F32, F32)
+def test_arithmetic_rounds_as_numpy_does(a, b):
+    out = np.empty(24, np.float32)
+    arithmetic(a, b, out)
+    with np.errstate(all='ignore'):
+        x, y = a[:8], b[:8]
+        assert np.array_equal(out, np.concatenate([x + y, x - y, x*y]), **SAME)
+        assert np.array_equal(total(a), hsum(load(a, 0)), **SAME)
+
+
+@njit
+def multiply_add(a, b, c, out): store(out, 0, fma(load(a, 0), load(b, 0), load(c, 0)))
+
+
+@unhurried
+@given(PLAIN, PLAIN, PLAIN)
+def test_fma_is_within_its_bound(a, b, c):
+    "Against exact arithmetic: one rounding, or two where there is no fused instruction."
+    out = np.empty(8, np.float32)
+    multiply_add(a, b, c, out)
+    a, b, c = (v[:8].astype(np.longdouble) for v in (a, b, c))
+    bound = 2.**-24*(abs(a*b) + abs(a*b + c)) + 2.**-148
+    assert (abs(out - (a*b + c)) <= bound).all()
+    assert (abs(fma(*(v.astype(np.float32) for v in (a, b, c))) - (a*b + c)) <= bound).all()
+
+
+@njit
+def product(a, b, c, k, step, fused):
+    t = tile_load(c, 0, 20)
+    for p in range(k): t = tile_fma(t, a, p, step, b, 16*p) if fused else tile_mul_add(t, a, p, step, b, 16*p)
+    tile_store(c, 0, 20, t)
+
+
+@unhurried
+@given(st.integers(0, 7), st.integers(0, 99))
+def test_a_tile_is_its_meaning(k, seed):
+    draw = np.random.default_rng(seed).standard_normal
+    a, b, c = (draw(n).astype(np.float32) for n in (6*7 + 7, 16*7, 6*20))
+    plain, exact, before = c.copy(), c.copy(), c.copy()
+    product.py_func(a, b, plain, k, 7, False)
+    product(a, b, c, k, 7, False)
+    assert np.array_equal(c, plain)
+    product(a, b, exact, k, 7, True)
+    assert np.allclose(exact, plain, rtol=0, atol=(k + 1)*2.**-23*16)
+    outside = np.ones(120, bool)
+    for r in range(6): outside[20*r:20*r + 16] = False
+    assert np.array_equal(c[outside], before[outside])
+
+
+@pytest.mark.parametrize('word, array', [(load, np.zeros(8)), (load, np.zeros((8, 8), np.float32)), (load, np.zeros(16, np.float32)[::2]),
+                                         (load_i8, np.zeros(8, np.uint8)), (load_bf16, np.zeros(8, np.int16)), (load_low4, np.zeros(8, np.int8))])
+def test_a_wrong_array_is_refused_when_compiled(word, array):
+    from numba.core.errors import TypingError
+    with pytest.raises(TypingError, match=word.__name__): njit(lambda a: hsum(word(a, 0)))(array)
+
+
+@pytest.mark.parametrize('i', [-1, 1, 9])
+def test_a_load_past_the_end_is_an_error_in_python(i):
+    with pytest.raises(IndexError): load(np.zeros(8, np.float32), i)
+
+
+@unhurried
+@given(hnp.arrays(np.float32, 16, elements=st.floats(width=32)))
+def test_to_bf16_rounds_to_the_nearest_even(x):
+    y = (to_bf16(x).astype(np.uint32) << 16).view(np.float32)
+    assert np.array_equal(np.isnan(x), np.isnan(y))
+    x, y = x[np.isfinite(x) & np.isfinite(y)], y[np.isfinite(x) & np.isfinite(y)]
+    assert (abs(x.astype(float) - y) <= np.maximum(2.**-8*abs(y.astype(float)), 2.**-134)).all()
+    assert np.array_equal(to_bf16(y) << np.uint32(16), y.view(np.uint32))
+
+
+def test_every_word_says_what_it_gives_and_touches():
+    gives = {'f32': {hsum}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
+             'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma}}
+    assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
+    touch = {w for words in gives.values() for w in words if w.__word__[1]}
+    assert touch == {load, store, load_bf16, load_i8, load_low4, load_high4, tile_fma, tile_mul_add, tile_load, tile_store}
+    assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif('BENDML_PORTABLE' in os.environ, reason='is the portable run itself')
+def test_the_same_words_without_avx2(tmp_path):
+    "Compile for the oldest 64-bit processor: no wide registers, no fused multiply-add. Every test of this file passes there too."
+    env = os.environ | {'NUMBA_CPU_NAME': 'generic', 'NUMBA_CPU_FEATURES': '', 'BENDML_PORTABLE': '1', 'NUMBA_CACHE_DIR': str(tmp_path)}
+    code = 'from bendml.simd import has_avx2, _fused; assert not has_avx2() and not _fused()'
+    subprocess.run([sys.executable, '-c', code], env=env, check=True)
+    run = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', __file__], env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:]
