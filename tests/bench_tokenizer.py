@@ -84,9 +84,17 @@ def training(text: str, size: int, rounds: int, other: str) -> None:
         if run.returncode == 0: theirs.append(float(run.stdout))
     line = f'train {path.stat().st_size/1e6:.1f} MB to {size}: {min(ours):.3f} s'
     print(f'{line}, {min(theirs)/min(ours):.1f}x tokenizers ({min(theirs):.2f} s, its own threads on)' if theirs else f'{line}; tokenizers not installed')
-    peak = "import sys, resource; from pathlib import Path; from bendml.tokenizer import Tokenizer; Tokenizer.train('warm up', 258); " \
-           "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; Tokenizer.train(Path(sys.argv[1]), int(sys.argv[2]), progress=False); " \
-           "print(1024*(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))"
+    peak = """
+import re, sys
+from pathlib import Path
+from bendml.tokenizer import Tokenizer
+status = lambda name: 1024*int(re.search(name + r':\\s+(\\d+)', Path('/proc/self/status').read_text())[1])
+Tokenizer.train('warm up', 258)
+Path('/proc/self/clear_refs').write_text('5')  # the peak counts from here
+before = status('VmRSS')
+Tokenizer.train(Path(sys.argv[1]), int(sys.argv[2]), progress=False)
+print(status('VmHWM') - before)
+"""
     grown = int(subprocess.run([sys.executable, '-c', peak, str(path), str(size)], capture_output=True, text=True, check=True).stdout)
     print(f'  peak memory {grown/path.stat().st_size:.1f} bytes per byte of text')
 

@@ -487,8 +487,8 @@ def agree(vocab: Vocab, data: bytes) -> list[int]:
     from bendml.tokenizer.merge import buckets, merge_long, merge_short, pair_table
     table, pairs, queue, n = specified(vocab), pair_table(np.array(vocab.merges, np.int32)), buckets(len(vocab.merges)), len(data)
     encoded = bpe.encode(table, tokens_of(data))
-    expected, short, long = [number(x) for x in items(encoded)], np.array(list(data), np.int32), np.array(list(data), np.int32)
-    assert short[:merge_short(short, np.empty(n + 1, np.int64), n, pairs)].tolist() == expected
+    expected, short, long = [number(x) for x in items(encoded)], np.array(list(data), np.int64), np.array(list(data), np.int32)
+    assert short[:merge_short(short, np.empty(n + 1, np.int64), np.empty(1, np.int64), n, pairs)].tolist() == expected
     if n: assert long[:merge_long(long, n, *queue, pairs)].tolist() == expected
     assert (queue.heads == -1).all() and not queue.flags.any()
     assert [b.n for b in items(bpe.decode(table, encoded))] == list(data)

@@ -102,7 +102,7 @@ class _Encoder(_Engine):
                                   starts + sizes, counts)
         ids = out[:total].copy() if as_array else out[:total].tolist()
         ends = np.cumsum(counts).tolist()
-        parts = iter([ids[i:j] for i, j in zip([0, *ends], ends)])
+        parts = iter([ids] if len(pieces) == 1 else [ids[i:j] for i, j in zip([0, *ends], ends)])
         if found is None: return list(parts)
         return [with_special(parts, places, as_array) for places in found]
 

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['NOTHING', 'NO_PAIR', 'NONE', 'TOKEN', 'BEFORE', 'AFTER', 'RANK', 'AHEAD', 'BEHIND', 'SHORT', 'REMEMBERED', 'look',
-           'insert', 'empty_table', 'pair_table', 'lowest', 'close_gap', 'merge_short', 'Buckets', 'buckets', 'leave',
-           'wait', 'join', 'empty_bucket', 'merge_long', 'Memory', 'memory', 'forget', 'merge_word', 'note',
-           'encode_words', 'pairs_of_tokens', 'encode_texts']
+           'insert', 'empty_table', 'pair_table', 'merge_short', 'Buckets', 'buckets', 'leave', 'wait', 'join',
+           'empty_bucket', 'merge_long', 'Memory', 'memory', 'forget', 'merge_word', 'note', 'encode_words',
+           'pairs_of_tokens', 'encode_texts']
 
 # %% ../../nbs/44_merge.ipynb #30af6233
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from numba import njit
 
 from .chars import PAD, padded
 from .split import BLOCK, split_words
+from .steps import close_gap, lowest, merge_at
 from .words import SIZE, VALUE, Words, _mix, add, find, has_room, words
 
 # %% ../../nbs/44_merge.ipynb #514e3920
@@ -60,30 +61,18 @@ def pair_table(merges: np.ndarray) -> np.ndarray:  # int32 (merges, 3): left, ri
     return pairs
 
 # %% ../../nbs/44_merge.ipynb #bd3451d3
-@njit
-def lowest(ranks, n):
-    "The place of the first of the lowest of `ranks[:n]`; 0 if there are none."
-    best = 0
-    for k in range(1, n):
-        if ranks[k] < ranks[best]: best = k
-    return best
+_lowest, _merge_at, _close_gap = lowest.inner, merge_at.inner, close_gap.inner  # compiled, to be called from compiled code
 
-@njit
-def close_gap(values, k, n):
-    "Move `values[k + 1:n]` one place to the left."
-    for j in range(k, n - 1): values[j] = values[j + 1]
-
-# %% ../../nbs/44_merge.ipynb #48aeab34
 @njit(cache=True)
-def merge_short(tokens, ranks, n, pairs):
-    "Merge `tokens[:n]` in place, lowest rank first; how many are left."
+def merge_short(tokens, ranks, place, n, pairs):
+    "Merge `tokens[:n]` (int64) in place, lowest rank first; how many are left."
     for k in range(n - 1): ranks[k] = look(pairs, tokens[k], tokens[k + 1])
     while n > 1:
-        k = lowest(ranks, n - 1)
+        _lowest(n - 1, ranks, place)
+        k = place[0]
         if ranks[k] == NOTHING: break
-        tokens[k] = ranks[k] & 0xFFFFFFFF
-        close_gap(tokens, k + 1, n)
-        close_gap(ranks, k, n - 1)
+        _merge_at(n, k, ranks[k] & 0xFFFFFFFF, tokens)
+        _close_gap(n - 1, k, ranks)
         n -= 1
         if k > 0: ranks[k - 1] = look(pairs, tokens[k - 1], tokens[k])
         if k < n - 1: ranks[k] = look(pairs, tokens[k], tokens[k + 1])
@@ -156,11 +145,15 @@ def empty_bucket(cells, heads, flags, pairs, rank):
 @njit(cache=True)
 def merge_long(tokens, n, heads, flags, pairs):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
-    cells = np.full((n, 6), NONE, np.int32)
+    first = 0
+    while first + 1 < n and look(pairs, tokens[first], tokens[first + 1]) == NOTHING: first += 1
+    if first + 1 >= n: return n
+    cells = np.empty((n, 6), np.int32)
     for i in range(n):
         cells[i, TOKEN], cells[i, BEFORE], cells[i,
                                                  AFTER] = tokens[i], i - 1, i + 1 if i + 1 < n else NONE
-    for i in range(n): wait(cells, heads, flags, pairs, i)
+        cells[i, RANK] = NONE
+        if i > first: wait(cells, heads, flags, pairs, i - 1)
     for flag in range(len(flags)):
         if flags[flag]:
             for rank in range(flag << 6, min((flag + 1) << 6, len(heads))):
@@ -184,9 +177,11 @@ class Memory(NamedTuple):
     tokens: np.ndarray    # int32
     used: np.ndarray      # int64 (1,): tokens in use
     buckets: Buckets
-    ranks: np.ndarray     # int64 (SHORT,)
-    kinds: np.ndarray     # uint8 (2*(BLOCK + PAD),): scratch
-    ends: np.ndarray      # int64 (BLOCK + PAD,): scratch
+    ranks: np.ndarray     # int64 (SHORT,): scratch, as all that follows
+    work: np.ndarray      # int64 (SHORT,)
+    place: np.ndarray     # int64 (1,)
+    kinds: np.ndarray     # uint8 (2*(BLOCK + PAD),)
+    ends: np.ndarray      # int64 (BLOCK + PAD,)
 
 def memory(merges: int, slots: int = 1 << 17, whole: dict[bytes, int] | None = None) -> Memory:
     "An empty memory for a table with so many merges."
@@ -199,7 +194,8 @@ def memory(merges: int, slots: int = 1 << 17, whole: dict[bytes, int] | None = N
             np.uint64(1 << 32 | token))
     empty = Memory(always, words(slots, 8*slots + len(always.pool)), np.empty(4*slots, np.int32),
                    np.zeros(1, np.int64), buckets(merges),
-                   np.empty(SHORT, np.int64), np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD,
+                   np.empty(SHORT, np.int64), np.empty(SHORT, np.int64), np.empty(1, np.int64),
+                   np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD,
                                                                                             np.int64))
     forget(empty)
     return empty
@@ -219,12 +215,16 @@ def forget(memory):
 
 # %% ../../nbs/44_merge.ipynb #802c020b
 @njit
-def merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, at):
+def merge_word(text, i, size, byte_ids, pairs, ranks, work, place, heads, flags, out, at):
     "Merge the word `text[i:i + size]` into `out` from `at` on; how many tokens there are."
-    tokens = out[at:at + size]
-    for k in range(size): tokens[k] = byte_ids[text[i + k]]
-    return merge_long(tokens, size, heads, flags, pairs) if size > SHORT else merge_short(tokens, ranks,
-                                                                                          size, pairs)
+    if size > SHORT:
+        tokens = out[at:at + size]
+        for k in range(size): tokens[k] = byte_ids[text[i + k]]
+        return merge_long(tokens, size, heads, flags, pairs)
+    for k in range(size): work[k] = byte_ids[text[i + k]]
+    n = merge_short(work, ranks, place, size, pairs)
+    for k in range(n): out[at + k] = work[k]
+    return n
 
 @njit
 def note(known, used, out, at, n):
@@ -242,7 +242,8 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
     "Encode the words of `text[i:n]` that end by `bound` into `out`: where the last ends, how many tokens."
     slots, pool, word_ends, fill = memory.words
     heads, flags = memory.buckets
-    known, used, ranks, ends = memory.tokens, memory.used, memory.ranks, memory.ends
+    known, used, ends = memory.tokens, memory.used, memory.ends
+    ranks, work, spot = memory.ranks, memory.work, memory.place
     count = 0
     while True:
         batch = split_words(text, i, n, bound, pattern, classes, memory.kinds, ends)
@@ -261,7 +262,8 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
                                                    and used[0] + size <= len(known)):
                         forget(memory)
                         slot = find(slots, pool, text, i, size)
-                    tokens = merge_word(text, i, size, byte_ids, pairs, ranks, heads, flags, out, count)
+                    tokens = merge_word(text, i, size, byte_ids, pairs, ranks, work, spot, heads, flags,
+                                        out, count)
                     if size <= REMEMBERED:
                         add(slots, pool, word_ends, fill, slot, text, i, size,
                             note(known, used, out, count, tokens))
@@ -277,13 +279,17 @@ def encode_words(text, i, n, bound, pattern, classes, byte_ids, pairs, memory, o
 # %% ../../nbs/44_merge.ipynb #36be82b5
 @njit(nogil=True, cache=True)
 def _pairs_of_tokens(text, ends, byte_ids, pairs, heads, flags, found):
-    ranks, start, count = np.empty(SHORT, np.int64), 0, 0
+    ranks, work, place = np.empty(SHORT, np.int64), np.empty(SHORT, np.int64), np.empty(1, np.int64)
+    start = count = 0
     for new in range(len(ends)):
         size = ends[new] - start
-        tokens = byte_ids[text[start:ends[new]]]
         if size > 1:
+            tokens = byte_ids[text[start:ends[new]]]
             if size > SHORT: left = merge_long(tokens, size, heads, flags, pairs)
-            else: left = merge_short(tokens, ranks, size, pairs)
+            else:
+                work[:size] = tokens
+                left = merge_short(work, ranks, place, size, pairs)
+                tokens[:left] = work[:left]
             if left == 2:
                 found[count, 0], found[count, 1], found[count, 2] = tokens[0], tokens[1], new
                 insert(pairs, tokens[0], tokens[1], count, new)
