@@ -432,5 +432,5 @@ except Exception as e: print(next(line for line in str(e).splitlines() if 'load'
 # ## What this does not show
 #
 # - That an index is right. Compiled code trusts it.
-# - Wider registers. The processors that have 512 bits did not gain from them here: the tile above ran at 98 % of the peak
-#   with 256, and so did the best of the wider tiles.
+# - Wider registers. The processors that have 512 bits did not gain from them here: the tile above, with 256 bits, was
+#   as fast as the best of the wider tiles.
