@@ -3,7 +3,7 @@
 Each snippet is a module; `# <-` marks the line that the message must name.
 """
 import itertools, pytest
-from bendml.laws import LawError
+from bendml.laws import LawError, prove
 from bendml.laws.claims import load
 
 PRELUDE = '''import functools
@@ -562,3 +562,53 @@ def test_the_file_was_edited_after_it_was_imported(tmp_path):
     import linecache
     linecache.checkcache()
     with pytest.raises(LawError, match='not the code that runs'): m.pure(m.f)
+
+
+# --- what was proved of a function is not believed of what it has become
+
+STALE = '''
+K = 1
+@pure
+def f(x: int) -> int: return x + K
+@law
+def l(x: int): return f(x) == x + 1
+@law(cite=[l])
+def again(x: int): return f(f(x)) == x + 2
+'''
+
+def test_a_function_that_is_edited_in_place_makes_the_law_stale(tmp_path):
+    "IPython's autoreload gives the old function the code and the attributes of the new one."
+    m, _ = module(tmp_path, STALE)
+    assert prove(m.again).verdict == 'confirmed'
+    new, _ = module(tmp_path, STALE.replace('x + K', 'x + 222'))
+    m.f.__code__ = new.f.__code__
+    m.f.__dict__.clear(); m.f.__dict__.update(new.f.__dict__)
+    assert m.l(0) is False
+    assert prove(m.l).verdict == prove(m.again).verdict == 'stale'
+
+
+def test_a_function_is_read_once(tmp_path):
+    "Read again, its equations would be others than those that a law was proved from; or go round in a circle."
+    m, _ = module(tmp_path, STALE)
+    assert prove(m.l).verdict == 'confirmed'
+    m.K = 2
+    for again in (m.pure, m.abstract):
+        with pytest.raises(LawError, match='read before'): again(m.f)
+    assert prove(m.l).verdict == 'stale'
+    with pytest.raises(LawError, match='read before'): module(tmp_path, '''
+@abstract
+def a(n: int) -> int: return 0 if n < 1000 else b(n)
+@pure
+def b(n: int) -> int: return a(n) + 1
+pure(a)
+''')
+
+
+def test_other_equations_make_the_law_stale(tmp_path):
+    "Even where they are put into the place of the old ones by hand."
+    m, _ = module(tmp_path, STALE)
+    assert prove(m.l).verdict == 'confirmed'
+    m.K = 2
+    del m.f.__reflected__
+    m.pure(m.f)
+    assert prove(m.l).verdict == 'stale'

@@ -121,6 +121,11 @@ class Fixed:
 
 # %%
 #| export
+class Used(NamedTuple):
+    "What a name meant when it was read."
+    meant: object
+    read: 'Function | None'                  # its logical side then; None: it has none
+
 @dataclass(eq=False)
 class Function(Fixed):
     "The logical side of a Python function."
@@ -129,7 +134,7 @@ class Function(Fixed):
     sort: Sort
     where: str                               # file:line
     cases: tuple[Case, ...] = ()             # none: the function is abstract
-    uses: dict = field(default_factory=dict) # dotted name -> what it meant when the function was read
+    uses: dict[str, Used] = field(default_factory=dict)   # by dotted name
     checks: tuple['Check', ...] = ()         # what had to be proved about it
     measure: Term | None = None              # what shrinks, if it is not an argument's structure
     measured: str | None = None              # the same, as text
@@ -143,7 +148,7 @@ class Function(Fixed):
         types = tuple(map(Sort, self.types)) if types is None else types
         return App(Symbol(self, types), args, at_sort(self.sort, dict(zip(self.types, types))))
 
-    def recursive(self) -> bool: return any(u is self.fn for u in self.uses.values())
+    def recursive(self) -> bool: return any(u.read is self for u in self.uses.values())
 
 
 # %%
@@ -169,7 +174,9 @@ def function_of(thing: object) -> Function | None:
 
 # %% [markdown]
 # A name can be given to something else after the function was read. Python would then run the new thing, while the
-# equations speak of the old. `changed` finds out; what has changed is not proved about, and not cited.
+# equations speak of the old. Or the thing is still the same, and was given other code, as a notebook's autoreload does, or other
+# equations. `changed` finds out: it follows the equations that were read, not those that a function has by now. What has changed
+# is not proved about, and not cited.
 
 # %%
 #| export
@@ -179,10 +186,11 @@ def changed(f: Function, seen: set | None = None) -> str:
     if f in seen: return ''
     seen.add(f)
     if f.fn.__code__ is not f.code or f.fn.__defaults__ or f.fn.__kwdefaults__: return f'the code of {f.__name__}'
-    for name, meant in f.uses.items():
+    for name, (meant, read) in f.uses.items():
         now = look_up(f.fn, name)
-        if now is not meant and not (type(now) is type(meant) is int and now == meant): return f'{name} in {f.__name__}'
-        if (used := function_of(meant)) and (deeper := changed(used, seen)): return deeper
+        same = now is meant or type(now) is type(meant) is int and now == meant
+        if not same or function_of(now) is not read: return f'{name} in {f.__name__}'
+        if read and (deeper := changed(read, seen)): return deeper
     return ''
 
 
@@ -270,8 +278,12 @@ class Naming(Expressions):
         first = dotted.split('.')[0]
         if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
         found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
-        self.uses[dotted] = found
+        self.uses.setdefault(dotted, Used(found, self.logical(found)))
         return found
+
+    def logical(self, found: object) -> Function | None:
+        "The logical side of what a name refers to, which may be the function that is being read."
+        return self.own if self.own and found is self.fn else function_of(found)
 
     def dotted(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name): return node.id
@@ -428,7 +440,7 @@ class Calls(Operations):
             own = Sort(data, tuple(map(Sort, data.__parameters__)))
             args, types = self.args(node, at, tuple(s for _, s in found.__fields__), data.__parameters__, own, want)
             return build(found, args, at_sort(own, types))
-        f = self.own if self.own and found is self.fn else function_of(found)
+        f = self.logical(found)
         if f is None:
             what = 'nothing of that name' if found is _NOTHING else f'a {type(found).__name__} that is not pure'
             raise self.refuse(node, f'call of {ast.unparse(node.func)}', 'a constructor, or a function with @pure or @abstract', what, 'put @pure above it, and define it first')

@@ -347,6 +347,13 @@ def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, meas
 
 # %%
 #| export
+def _unread(fn: types.FunctionType) -> None:
+    "Laws may speak of a function as it was read; so it is read once."
+    if function_of(fn): raise LawError(f'{fn.__module__}.{fn.__qualname__}', 'read before', 'a function that is not yet pure or abstract', function_of(fn).where, 'define it again')
+
+
+# %%
+#| export
 def pure(
     fn: Callable | None = None,      # a function with annotations
     *, measure: str | None = None,   # an integer expression in the parameters that shrinks with every call; None: an argument's structure
@@ -354,6 +361,7 @@ def pure(
     "Read a function as equations, and leave it as it is; `LawError` for what is not understood."
     if fn is None: return lambda f: pure(f, measure=measure)
     if not isinstance(fn, types.FunctionType): raise LawError(getattr(fn, '__qualname__', repr(fn)), 'not a function', 'def', type(fn).__name__)
+    _unread(fn)
     fn.__reflected__ = read_function(fn, *read_source(fn), measure)
     return fn
 
@@ -363,6 +371,7 @@ def pure(
 def abstract(thing: Callable | type) -> Callable | type:
     "A class that is some set, or a function that is some function: nothing is known of it but what axioms say. Its body is a model to run."
     if isinstance(thing, type): return abstract_sort(thing)
+    _unread(thing)
     node, file = read_source(thing)
     if 'return' not in thing.__annotations__: raise LawError(f'{file}:{node.lineno} in {thing.__name__}', 'no annotation of the value', '-> and a sort', 'nothing')
     thing.__reflected__ = f = Function(thing, signature(thing, node, file), sort_of(thing.__annotations__['return'], file), f'{file}:{node.lineno}')

@@ -389,7 +389,7 @@ def functions(law: Law) -> list[Function]:
         f = todo.pop(0)
         if f not in seen:
             seen[f] = None
-            todo += [g for u in f.uses.values() if (g := function_of(u))]
+            todo += [u.read for u in f.uses.values() if u.read]
     return list(seen)
 
 
