@@ -471,6 +471,27 @@ def l(x: Nat): return add(x, x) == add(x, x)  # <-
 @axiom
 def l(x: Nat): return add(x, x) == x  # <-
 '''),
+    'a name for a pattern that has one': ('one name for a pattern', '''
+@pure
+def f(x: Nat) -> int:
+    match x:
+        case (S(_) as k) as j: return 1  # <-
+        case _: return 0
+'''),
+    'a name for a name, further inside': ('one name for a pattern', '''
+@pure
+def f(x: Nat, y: Nat) -> Nat:
+    match x, y:
+        case S((m) as k), _: return x  # <-
+        case _: return y
+'''),
+    'two names around alternatives': ('not understood', '''
+@pure
+def f(x: Nat) -> int:
+    match x:
+        case ((Z() | S(Z())) as k) as j: return 1  # <-
+        case _: return 0
+'''),
     'a datatype with its own equality': ('its own equality', '''
 @datatype
 class P:

@@ -75,7 +75,8 @@ def _sketch(t: Term) -> str:
 class Patterns(Calls):
     "Reads patterns."
     def plain(self, p: ast.pattern) -> ast.pattern:
-        "The pattern without a name given to the whole."
+        "The pattern without a name given to the whole: a `MatchAs` only where anything fits."
+        if isinstance(p, ast.MatchAs) and isinstance(p.pattern, ast.MatchAs): raise self.refuse(p, 'not understood', 'one name for a pattern', ast.unparse(p))
         return p.pattern if isinstance(p, ast.MatchAs) and p.pattern is not None else p
 
     def belongs(self, p: ast.pattern, s: Sort) -> None:
