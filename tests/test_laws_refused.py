@@ -492,6 +492,46 @@ def f(x: Nat) -> int:
         case ((Z() | S(Z())) as k) as j: return 1  # <-
         case _: return 0
 '''),
+    'a generator that yields nothing': ('yield', '''
+@pure
+def f(x: int) -> int:
+    return x
+    yield  # <-
+'''),
+    'a generator in a row that is never reached': ('yield', '''
+@pure
+def f(x: Nat) -> Nat:
+    match x:
+        case Z(): return x
+        case S(m): return m
+        case S(Z()): yield  # <-
+'''),
+    'a global after the end': ('global NUMBER', '''
+NUMBER = 1
+@pure
+def f(x: int) -> int:
+    if x < 1000:
+        return 0
+        global NUMBER  # <-
+    NUMBER = x
+    return NUMBER
+'''),
+    'a law that yields': ('yield', '''
+@law
+def l(x: int):
+    return x == x
+    yield x  # <-
+'''),
+    'a model that remembers': ('nonlocal', '''
+def make():
+    n = 0
+    @abstract
+    def f(x: int) -> int:
+        nonlocal n  # <-
+        n += 1
+        return n
+make()
+'''),
     'a datatype with its own equality': ('its own equality', '''
 @datatype
 class P:
