@@ -9,7 +9,7 @@ from bendml.laws.claims import load
 PRELUDE = '''import functools
 from fractions import Fraction
 from typing import Self
-from bendml.laws import A, Array, Cons, List, Nil, abstract, axiom, datatype, law, pure, select, store
+from bendml.laws import A, Array, Cons, Law, List, Nil, abstract, axiom, datatype, law, pure, select, store
 from bendml.nat import Nat, S, Z, add, le
 '''
 NUMBER = itertools.count()
@@ -532,6 +532,18 @@ def make():
         return n
 make()
 '''),
+    'induction on what the hypothesis is about for all values': ('other parameters', '''
+def l(x: Nat, n: int): return n < 1000  # <-
+Law(l, induct='x', gen=('x',))
+'''),
+    'gen as a word': ('other parameters', '''
+def l(x: Nat, n: int): return n < 1000  # <-
+Law(l, induct='x', gen='xn')
+'''),
+    'induction without a case': ('a datatype or an int', '''
+def l(b: bool, n: int): return n < 1000  # <-
+Law(l, induct='b')
+'''),
     'a datatype with its own equality': ('its own equality', '''
 @datatype
 class P:
@@ -673,3 +685,25 @@ def test_other_equations_make_the_law_stale(tmp_path):
     del m.f.__reflected__
     m.pure(m.f)
     assert prove(m.l).verdict == 'stale'
+
+
+def test_options_are_checked_however_a_law_is_made(tmp_path):
+    m, _ = module(tmp_path, '''
+def zero(xs: List[Nat], n: Nat): return add(n, Z()) == n
+l = Law(zero, induct='n', gen='xs', cite=[])
+''')
+    assert m.l.gen == ('xs',) and m.l.cite == () and prove(m.l).verdict == 'confirmed'
+
+
+def test_a_proof_without_a_case_is_none(tmp_path, monkeypatch):
+    from bendml.laws import induct
+    m, _ = module(tmp_path, '@law\ndef l(x: Nat): return add(Z(), x) == x\n')
+    monkeypatch.setattr(induct, 'steps', lambda law: [])
+    with pytest.raises(LawError, match='at least one case'): prove(m.l)
+
+
+def test_a_hypothesis_is_not_about_all_values_of_what_it_is_for(tmp_path):
+    from bendml.laws.induct import formula
+    m, _ = module(tmp_path, '@law\ndef l(x: Nat): return add(Z(), x) == x\n')
+    x, = m.l.params
+    with pytest.raises(ValueError, match='for all values'): formula(m.l, (x,), {'x': x})

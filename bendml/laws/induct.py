@@ -38,9 +38,14 @@ class Law(Fixed):
 
     def __post_init__(self):
         self.__name__, self.__module__, self.__doc__ = self.fn.__name__, self.fn.__module__, self.fn.__doc__
+        for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
+            value = getattr(self, name)
+            setattr(self, name, (value,) if isinstance(value, str) else tuple(value))
         node, self.file = read_source(self.fn)
         self.node, self.where = node, f'{self.file}:{node.lineno}'
         self.params = signature(self.fn, node, self.file)
+        _check_induction(self)
+        _check_hints(self)
         self.reader = Reader(self.fn, node, self.file)
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
@@ -67,6 +72,26 @@ class Cited(NamedTuple):
     law: Law
     terms: dict = {}
     trigger: object = None
+
+# %% ../../nbs/15_induct.ipynb #642c2894
+def _check_induction(law: Law) -> None:
+    "The dominoes stand in a row."
+    names = {p.name: p.sort for p in law.params}
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
+    if law.induct and not law.strong:
+        if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
+        if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
+    if bad := [g for g in law.gen if g not in names or g == law.induct]: raise wrong('gen', 'other parameters', str(bad[0]))
+
+# %% ../../nbs/15_induct.ipynb #78d4b461
+def _check_hints(law: Law) -> None:
+    "What only says where to look names what there is."
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
+    if bad := [c for c in law.cite if not isinstance(c, (Law, Cited))]: raise wrong('cite', 'laws', repr(bad[0]))
+    if bad := [f for f in law.opaque + law.inline if function_of(f) is None]: raise wrong('opaque or inline', 'pure functions', repr(bad[0]))
+    if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
+        raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
+    if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
 
 # %% ../../nbs/15_induct.ipynb #cde1e0c8
 def _read_law(law: Law) -> tuple[tuple[Term, ...], Term, tuple[Term, ...]]:
@@ -123,6 +148,7 @@ def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) 
 # %% ../../nbs/15_induct.ipynb #dd2c7f6a
 def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = (), types: dict = {}) -> Term:
     "The law at some types, for all values of some of its parameters, with given terms for the others."
+    if any(p.name in names for p in over): raise ValueError('a parameter for which a term is given, and for all values')
     there = {p: at_types(p, types) for p in law.params}
     bound = {there[p]: Var(p.name + '!', there[p].sort) for p in over}
     by = {v: names.get(v.name, v) for v in there.values()} | bound
@@ -276,6 +302,7 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
     "All that has to be shown for a law: its cases, divisors in it that must not be zero, and what its functions need."
     if law.assumed: return ()
     own = [_obligation(law, step, n) for step in steps(law) for n in range(len(law.links))]
+    if not own: raise LawError(f'{law.where} in {law.__name__}', 'no proof', 'at least one case', 'none')
     for node, conds, claim in law.reader.nonzero:
         facts = definitions([*conds, claim]) + [('given', c) for c in conds]
         own.append(Obligation(f'line {node.lineno}: a divisor that is not zero', script(facts, claim, f'{law.__module__}.{law.__name__}, a divisor')))
