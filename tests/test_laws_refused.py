@@ -544,6 +544,16 @@ Law(l, induct='x', gen='xn')
 def l(b: bool, n: int): return n < 1000  # <-
 Law(l, induct='b')
 '''),
+    'an axiom that only assumes something abstract': ('make it a law', '''
+@abstract
+def tick(x: int) -> int: return x
+@pure
+def f(x: int) -> int: return 0 if x < 1000 else 1
+@axiom
+def ax(x: int):  # <-
+    assert tick(0) == tick(0)
+    return f(x) == 0
+'''),
     'a datatype with its own equality': ('its own equality', '''
 @datatype
 class P:
@@ -707,3 +717,47 @@ def test_a_hypothesis_is_not_about_all_values_of_what_it_is_for(tmp_path):
     m, _ = module(tmp_path, '@law\ndef l(x: Nat): return add(Z(), x) == x\n')
     x, = m.l.params
     with pytest.raises(ValueError, match='for all values'): formula(m.l, (x,), {'x': x})
+
+
+def test_unequal_is_not_equal_whatever_is_done_to_the_class(tmp_path):
+    m, _ = module(tmp_path, '''
+@datatype
+class P:
+    class L: pass
+    class R: pass
+''')
+    m.P.__ne__ = lambda a, b: False
+    assert m.P.L() != m.P.R() and not m.P.L() != m.P.L()
+
+
+HINT = '''
+@pure
+def third(n: int, d: int) -> int: return n // d if d > 0 else 0
+@law
+def reflexive(n: int): return n == n
+@law(cite=[reflexive.at(n='third(n, 3)')])
+def in_a_citation(n: int): return n + 0 == n
+@law(split=['Cons(third(n, 3), Nil())'])
+def in_a_split(n: int): return n + 0 == n
+@law(induct='third(n, 3)', strong=True)
+def in_a_measure(n: int): return n + 0 == n
+@law(trigger='third(n, 3)')
+def triggered(n: int): return n + 0 == n
+@law(cite=[triggered])
+def cites_triggered(n: int): return n + 0 == n
+'''
+
+@pytest.mark.parametrize('name', ['in_a_citation', 'in_a_split', 'in_a_measure'])
+def test_what_only_a_hint_names_is_checked_as_well(tmp_path, name):
+    m, _ = module(tmp_path, HINT)
+    t = prove(vars(m)[name])
+    assert t.verdict == 'confirmed' and any('a divisor that is never zero' in o.label for o in t.obligations)
+    m.third = m.Nil
+    assert prove(vars(m)[name]).verdict == 'stale'
+
+
+@pytest.mark.parametrize('name', ['in_a_citation', 'in_a_split', 'in_a_measure', 'cites_triggered'])
+def test_a_hint_that_names_what_is_stale_proves_nothing(tmp_path, name):
+    m, _ = module(tmp_path, HINT)
+    m.third.__code__ = (lambda n, d: 7).__code__
+    assert not prove(vars(m)[name]).holds

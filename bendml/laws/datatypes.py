@@ -145,7 +145,7 @@ def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
     if clash := [n for n, _ in fields if n in vars(cls) or n.startswith('_')]:
         raise LawError(f'{where}.{body.__name__}', 'a field that is also something else', 'a name of its own', clash[0])
     made = dict(__module__=cls.__module__, __qualname__=f'{cls.__qualname__}.{body.__name__}', __doc__=body.__doc__, __fields__=fields, __kinds__=tuple(kind_of(s) for _, s in fields),
-                __match_args__=tuple(n for n, _ in fields), __init__=_Value.init, __eq__=_Value.equal, __setattr__=_Value.frozen,
+                __match_args__=tuple(n for n, _ in fields), __init__=_Value.init, __eq__=_Value.equal, __ne__=object.__ne__, __setattr__=_Value.frozen,
                 __delattr__=_Value.frozen, __hash__=lambda self: self._hash)
     if '__repr__' not in vars(cls): made['__repr__'] = _Value.show
     return type(body.__name__, (cls,), made)

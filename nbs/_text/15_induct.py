@@ -76,7 +76,7 @@ class Law(Fixed):
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
-        if self.assumed and all(s.owner.cases for s in symbols(self.claim, *self.hyps)):
+        if self.assumed and all(s.owner.cases for s in symbols(self.claim)):
             raise self.reader.refuse(node, 'an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(node.body[-1]), 'make it a law, and prove it')
         self.fixed = True
 
@@ -196,8 +196,8 @@ def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, .
 
 def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) -> Term:
     "A term as text, in the names of a law; any field of any value may be asked for."
-    reader = Reader(reader.fn, reader.node, reader.file)
-    reader.any_field = True
+    uses, reader = reader.uses, Reader(reader.fn, reader.node, reader.file)
+    reader.uses, reader.any_field = uses, True
     return reader.expr(reader.parse(text), State(names), want)
 
 
@@ -418,8 +418,8 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
 # %%
 #| export
 def functions(law: Law) -> list[Function]:
-    "The functions that a law speaks of, and those that they call."
-    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)], {}
+    "The functions that a law and its hints speak of, as far as they were read, and those that they call."
+    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)] + [u.read for u in law.uses.values() if u.read], {}
     while todo:
         f = todo.pop(0)
         if f not in seen:
