@@ -554,6 +554,17 @@ def ax(x: int):  # <-
     assert tick(0) == tick(0)
     return f(x) == 0
 '''),
+    'a constructor whose name is no name': ('a name of its own', '''
+@datatype
+class P:
+    class Z: pass
+    locals()['S'] = type('S\\n(assert false)\\n;', (), {'__module__': __name__, '__annotations__': {'pred': Self}})
+'''),
+    'a field whose name is no name': ('a name of its own', '''
+@datatype
+class P:
+    locals()['S'] = type('S', (), {'__module__': __name__, '__annotations__': {'x y': int}})
+'''),
     'a datatype with its own equality': ('its own equality', '''
 @datatype
 class P:
@@ -643,6 +654,9 @@ def test_the_file_was_edited_after_it_was_imported(tmp_path):
     m, path = module(tmp_path, '\ndef f(x: int) -> int: return x + 1\n')
     path.write_text(path.read_text().replace('x + 1', 'x + 2'))
     import linecache
+    linecache.checkcache()
+    with pytest.raises(LawError, match='not the code that runs'): m.pure(m.f)
+    path.write_text(PRELUDE + '\ndef f(x: int) -> int:\n    return x + 2\n    def f(x: int) -> int: return x + 1\n')   # the code is there, but not as this f
     linecache.checkcache()
     with pytest.raises(LawError, match='not the code that runs'): m.pure(m.f)
 
@@ -761,3 +775,9 @@ def test_a_hint_that_names_what_is_stale_proves_nothing(tmp_path, name):
     m, _ = module(tmp_path, HINT)
     m.third.__code__ = (lambda n, d: 7).__code__
     assert not prove(vars(m)[name]).holds
+
+
+def test_a_comment_is_one_line():
+    from bendml.laws.terms import FALSE, TRUE, script
+    text = script([('why\n(assert false)\r(assert false)', TRUE)], FALSE, 'what\n(assert false)')
+    assert [line for line in text.splitlines() if line.startswith('(assert')] == ['(assert true)', '(assert (not false))']

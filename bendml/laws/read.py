@@ -25,11 +25,12 @@ def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
             and all(map(same, a.co_consts, b.co_consts)))
 
 # %% ../../nbs/13_read.ipynb #b00c5c04
-def _gives(source: str, fn: types.FunctionType) -> bool:
-    "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
+def _gives(source: str, fn: types.FunctionType, wrapped: bool) -> bool:
+    "Whether compiling a source, perhaps wrapped in a function, gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
     code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
-    inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
-    return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
+    inside = lambda c, name: next((k for k in c.co_consts if isinstance(k, types.CodeType) and k.co_name == name), None)
+    if wrapped: code = inside(code, '_')
+    return (found := inside(code, fn.__name__)) is not None and _same_code(found, fn.__code__)
 
 # %% ../../nbs/13_read.ipynb #af6e98f5
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
@@ -42,9 +43,9 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     indented = lines[0][:1].isspace()
     outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
     modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
-    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
+    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn, indented) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
     except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
+    nodes = [n for n in (tree.body[0] if indented else tree).body if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
     if not any(codes) or not nodes:
         raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
                        'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
