@@ -7,7 +7,7 @@ __all__ = ['Law', 'Cited', 'pick_trigger', 'read_terms', 'read_term', 'formula',
            'obligations', 'functions']
 
 # %% ../../nbs/15_induct.ipynb #d886813e
-import ast, hashlib, itertools, types
+import ast, itertools, types
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,8 +39,7 @@ class Law(Fixed):
     def __post_init__(self):
         self.__name__, self.__module__, self.__doc__ = self.fn.__name__, self.fn.__module__, self.fn.__doc__
         for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
-            value = getattr(self, name)
-            setattr(self, name, (value,) if isinstance(value, str) else tuple(value))
+            setattr(self, name, (value,) if isinstance(value := getattr(self, name), str) else tuple(value))
         node, self.file = read_source(self.fn)
         self.node, self.where = node, f'{self.file}:{node.lineno}'
         self.params = signature(self.fn, node, self.file)
@@ -223,10 +222,6 @@ class Obligation:
     text: str
     answers: tuple[Answer, ...] = ()
 
-    @property
-    def key(self) -> str:
-        "The text's SHA-256."
-        return hashlib.sha256(self.text.encode()).hexdigest()
     def said(self, solver: str) -> str: return next((a.result for a in self.answers if a.solver == solver), '')
 
 # %% ../../nbs/15_induct.ipynb #3a951fbf
@@ -312,10 +307,10 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
 # %% ../../nbs/15_induct.ipynb #e6215a13
 def functions(law: Law) -> list[Function]:
     "The functions that a law and its hints speak of, as far as they were read, and those that they call."
-    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)] + [u.read for u in law.uses.values() if u.read], {}
+    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)] + [f for _, f in law.uses.values() if f], {}
     while todo:
         f = todo.pop(0)
         if f not in seen:
             seen[f] = None
-            todo += [u.read for u in f.uses.values() if u.read]
+            todo += [g for _, g in f.uses.values() if g]
     return list(seen)

@@ -219,9 +219,8 @@ def signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple
     where, a = f'{file}:{node.lineno} in {fn.__name__}', node.args
     if len(node.decorator_list) > 1: raise LawError(where, 'more than one decorator', 'one', ', '.join(map(ast.unparse, node.decorator_list)), 'another decorator could change what runs')
     if a.defaults or a.kw_defaults or a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs: raise LawError(where, 'not understood', 'parameters without defaults and stars', ast.unparse(a))
-    if strange := [n for n in ast.walk(node) if isinstance(n, _STRANGE)]:
-        raise LawError(f'{file}:{strange[0].lineno} in {fn.__name__}', 'not understood', 'no yield, await, global or nonlocal, reached or not', ast.unparse(strange[0]))
-    if fn.__code__.co_flags & _WAITS: raise LawError(where, 'not understood', 'a function that returns its value', 'a generator or coroutine')
+    strange = [n for n in ast.walk(node) if isinstance(n, _STRANGE)] or [node]*bool(fn.__code__.co_flags & _WAITS)
+    if strange: raise LawError(f'{file}:{strange[0].lineno} in {fn.__name__}', 'not understood', 'no yield, await, global or nonlocal, reached or not', ast.unparse(strange[0]).splitlines()[0])
     if not all(n.isascii() for n in (fn.__name__, *fn.__code__.co_varnames)): raise LawError(where, 'not understood', 'names in ASCII', fn.__name__)
     for p in a.args:
         if p.arg not in fn.__annotations__: raise LawError(where, f'{p.arg} has no annotation', 'a sort for every parameter', p.arg)
@@ -271,11 +270,6 @@ def read_function(fn: types.FunctionType, node: ast.FunctionDef, file: str, meas
     return own
 
 # %% ../../nbs/14_reflect.ipynb #7e360b7c
-def _unread(fn: types.FunctionType) -> None:
-    "Laws may speak of a function as it was read; so it is read once."
-    if function_of(fn): raise LawError(f'{fn.__module__}.{fn.__qualname__}', 'read before', 'a function that is not yet pure or abstract', function_of(fn).where, 'define it again')
-
-# %% ../../nbs/14_reflect.ipynb #ea36a1b8
 def pure(
     fn: Callable | None = None,      # a function with annotations
     *, measure: str | None = None,   # an integer expression in the parameters that shrinks with every call; None: an argument's structure
@@ -283,15 +277,13 @@ def pure(
     "Read a function as equations, and leave it as it is; `LawError` for what is not understood."
     if fn is None: return lambda f: pure(f, measure=measure)
     if not isinstance(fn, types.FunctionType): raise LawError(getattr(fn, '__qualname__', repr(fn)), 'not a function', 'def', type(fn).__name__)
-    _unread(fn)
     fn.__reflected__ = read_function(fn, *read_source(fn), measure)
     return fn
 
-# %% ../../nbs/14_reflect.ipynb #bc29f769
+# %% ../../nbs/14_reflect.ipynb #ea36a1b8
 def abstract(thing: Callable | type) -> Callable | type:
     "A class that is some set, or a function that is some function: nothing is known of it but what axioms say. Its body is a model to run."
     if isinstance(thing, type): return abstract_sort(thing)
-    _unread(thing)
     node, file = read_source(thing)
     if 'return' not in thing.__annotations__: raise LawError(f'{file}:{node.lineno} in {thing.__name__}', 'no annotation of the value', '-> and a sort', 'nothing')
     thing.__reflected__ = f = Function(thing, signature(thing, node, file), sort_of(thing.__annotations__['return'], file), f'{file}:{node.lineno}')

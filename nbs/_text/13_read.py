@@ -122,11 +122,6 @@ class Fixed:
 
 # %%
 #| export
-class Used(NamedTuple):
-    "What a name meant when it was read."
-    meant: object
-    read: 'Function | None'                  # its logical side then; None: it has none
-
 @dataclass(eq=False)
 class Function(Fixed):
     "The logical side of a Python function."
@@ -135,7 +130,7 @@ class Function(Fixed):
     sort: Sort
     where: str                               # file:line
     cases: tuple[Case, ...] = ()             # none: the function is abstract
-    uses: dict[str, Used] = field(default_factory=dict)   # by dotted name
+    uses: dict = field(default_factory=dict) # dotted name -> (what it meant when it was read, the logical side of that then)
     checks: tuple['Check', ...] = ()         # what had to be proved about it
     measure: Term | None = None              # what shrinks, if it is not an argument's structure
     measured: str | None = None              # the same, as text
@@ -144,18 +139,18 @@ class Function(Fixed):
     def __post_init__(self):
         self.__name__, self.__module__, self.code = self.fn.__name__, self.fn.__module__, self.fn.__code__
         self.types = tuple(dict.fromkeys(t for s in (*(p.sort for p in self.params), self.sort) for t in type_vars(s)))
+        if old := function_of(self.fn): raise LawError(f'{self.where} in {self.__name__}', 'read before', 'a function that is not yet pure or abstract', old.where, 'laws may speak of it as it was read then; define it again')
 
     def __call__(self, *args: Term, types: tuple[Sort, ...] | None = None) -> App:
         types = tuple(map(Sort, self.types)) if types is None else types
         return App(Symbol(self, types), args, at_sort(self.sort, dict(zip(self.types, types))))
 
-    def recursive(self) -> bool: return any(u.read is self for u in self.uses.values())
+    def recursive(self) -> bool: return any(f is self for _, f in self.uses.values())
 
 
 # %%
 #| export
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     "Something that a function needs to be accepted: a divisor that is not zero, a measure that shrinks."
     why: str
     text: str
@@ -189,8 +184,7 @@ def changed(f: Function, seen: set | None = None) -> str:
     if f.fn.__code__ is not f.code or f.fn.__defaults__ or f.fn.__kwdefaults__: return f'the code of {f.__name__}'
     for name, (meant, read) in f.uses.items():
         now = look_up(f.fn, name)
-        same = now is meant or type(now) is type(meant) is int and now == meant
-        if not same or function_of(now) is not read: return f'{name} in {f.__name__}'
+        if function_of(now) is not read or now is not meant and not (type(now) is type(meant) is int and now == meant): return f'{name} in {f.__name__}'
         if read and (deeper := changed(read, seen)): return deeper
     return ''
 
@@ -279,12 +273,8 @@ class Naming(Expressions):
         first = dotted.split('.')[0]
         if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
         found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
-        self.uses.setdefault(dotted, Used(found, self.logical(found)))
+        self.uses.setdefault(dotted, (found, self.own if self.own and found is self.fn else function_of(found)))
         return found
-
-    def logical(self, found: object) -> Function | None:
-        "The logical side of what a name refers to, which may be the function that is being read."
-        return self.own if self.own and found is self.fn else function_of(found)
 
     def dotted(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name): return node.id
@@ -441,7 +431,7 @@ class Calls(Operations):
             own = Sort(data, tuple(map(Sort, data.__parameters__)))
             args, types = self.args(node, at, tuple(s for _, s in found.__fields__), data.__parameters__, own, want)
             return build(found, args, at_sort(own, types))
-        f = self.logical(found)
+        _, f = self.uses[self.dotted(node.func)]
         if f is None:
             what = 'nothing of that name' if found is _NOTHING else f'a {type(found).__name__} that is not pure'
             raise self.refuse(node, f'call of {ast.unparse(node.func)}', 'a constructor, or a function with @pure or @abstract', what, 'put @pure above it, and define it first')

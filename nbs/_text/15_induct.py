@@ -28,7 +28,7 @@
 # %%
 #| hide
 #| export
-import ast, hashlib, itertools, types
+import ast, itertools, types
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,8 +65,7 @@ class Law(Fixed):
     def __post_init__(self):
         self.__name__, self.__module__, self.__doc__ = self.fn.__name__, self.fn.__module__, self.fn.__doc__
         for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
-            value = getattr(self, name)
-            setattr(self, name, (value,) if isinstance(value, str) else tuple(value))
+            setattr(self, name, (value,) if isinstance(value := getattr(self, name), str) else tuple(value))
         node, self.file = read_source(self.fn)
         self.node, self.where = node, f'{self.file}:{node.lineno}'
         self.params = signature(self.fn, node, self.file)
@@ -316,10 +315,6 @@ class Obligation:
     text: str
     answers: tuple[Answer, ...] = ()
 
-    @property
-    def key(self) -> str:
-        "The text's SHA-256."
-        return hashlib.sha256(self.text.encode()).hexdigest()
     def said(self, solver: str) -> str: return next((a.result for a in self.answers if a.solver == solver), '')
 
 
@@ -419,12 +414,12 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
 #| export
 def functions(law: Law) -> list[Function]:
     "The functions that a law and its hints speak of, as far as they were read, and those that they call."
-    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)] + [u.read for u in law.uses.values() if u.read], {}
+    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)] + [f for _, f in law.uses.values() if f], {}
     while todo:
         f = todo.pop(0)
         if f not in seen:
             seen[f] = None
-            todo += [u.read for u in f.uses.values() if u.read]
+            todo += [g for _, g in f.uses.values() if g]
     return list(seen)
 
 

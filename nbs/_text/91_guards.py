@@ -196,11 +196,11 @@ def broken(law: Law, target: Function, code: types.CodeType) -> types.FunctionTy
     "The law's function in a world where `target` has other code."
     copies = {f: _shell(f.fn, code if f is target else f.code) for f in functions(law)} | {law: _shell(law.fn, law.code)}
     for f, made in copies.items():
-        for name, used in f.uses.items():
-            if used.read not in copies: continue
+        for name, (_, used) in f.uses.items():
+            if used not in copies: continue
             names = made.__code__.co_freevars
-            if name in names: made.__closure__[names.index(name)].cell_contents = copies[used.read]
-            else: made.__globals__[name] = copies[used.read]
+            if name in names: made.__closure__[names.index(name)].cell_contents = copies[used]
+            else: made.__globals__[name] = copies[used]
     return copies[law]
 
 
