@@ -3,13 +3,13 @@
 Each snippet is a module; `# <-` marks the line that the message must name.
 """
 import itertools, pytest
-from bendml.laws import LawError
+from bendml.laws import LawError, prove
 from bendml.laws.claims import load
 
 PRELUDE = '''import functools
 from fractions import Fraction
 from typing import Self
-from bendml.laws import A, Array, Cons, List, Nil, abstract, axiom, datatype, law, pure, select, store
+from bendml.laws import A, Array, Cons, Law, List, Nil, abstract, axiom, datatype, law, pure, select, store
 from bendml.nat import Nat, S, Z, add, le
 '''
 NUMBER = itertools.count()
@@ -471,6 +471,100 @@ def l(x: Nat): return add(x, x) == add(x, x)  # <-
 @axiom
 def l(x: Nat): return add(x, x) == x  # <-
 '''),
+    'a name for a pattern that has one': ('one name for a pattern', '''
+@pure
+def f(x: Nat) -> int:
+    match x:
+        case (S(_) as k) as j: return 1  # <-
+        case _: return 0
+'''),
+    'a name for a name, further inside': ('one name for a pattern', '''
+@pure
+def f(x: Nat, y: Nat) -> Nat:
+    match x, y:
+        case S((m) as k), _: return x  # <-
+        case _: return y
+'''),
+    'two names around alternatives': ('not understood', '''
+@pure
+def f(x: Nat) -> int:
+    match x:
+        case ((Z() | S(Z())) as k) as j: return 1  # <-
+        case _: return 0
+'''),
+    'a generator that yields nothing': ('yield', '''
+@pure
+def f(x: int) -> int:
+    return x
+    yield  # <-
+'''),
+    'a generator in a row that is never reached': ('yield', '''
+@pure
+def f(x: Nat) -> Nat:
+    match x:
+        case Z(): return x
+        case S(m): return m
+        case S(Z()): yield  # <-
+'''),
+    'a global after the end': ('global NUMBER', '''
+NUMBER = 1
+@pure
+def f(x: int) -> int:
+    if x < 1000:
+        return 0
+        global NUMBER  # <-
+    NUMBER = x
+    return NUMBER
+'''),
+    'a law that yields': ('yield', '''
+@law
+def l(x: int):
+    return x == x
+    yield x  # <-
+'''),
+    'a model that remembers': ('nonlocal', '''
+def make():
+    n = 0
+    @abstract
+    def f(x: int) -> int:
+        nonlocal n  # <-
+        n += 1
+        return n
+make()
+'''),
+    'induction on what the hypothesis is about for all values': ('other parameters', '''
+def l(x: Nat, n: int): return n < 1000  # <-
+Law(l, induct='x', gen=('x',))
+'''),
+    'gen as a word': ('other parameters', '''
+def l(x: Nat, n: int): return n < 1000  # <-
+Law(l, induct='x', gen='xn')
+'''),
+    'induction without a case': ('a datatype or an int', '''
+def l(b: bool, n: int): return n < 1000  # <-
+Law(l, induct='b')
+'''),
+    'an axiom that only assumes something abstract': ('make it a law', '''
+@abstract
+def tick(x: int) -> int: return x
+@pure
+def f(x: int) -> int: return 0 if x < 1000 else 1
+@axiom
+def ax(x: int):  # <-
+    assert tick(0) == tick(0)
+    return f(x) == 0
+'''),
+    'a constructor whose name is no name': ('a name of its own', '''
+@datatype
+class P:
+    class Z: pass
+    locals()['S'] = type('S\\n(assert false)\\n;', (), {'__module__': __name__, '__annotations__': {'pred': Self}})
+'''),
+    'a field whose name is no name': ('a name of its own', '''
+@datatype
+class P:
+    locals()['S'] = type('S', (), {'__module__': __name__, '__annotations__': {'x y': int}})
+'''),
     'a datatype with its own equality': ('its own equality', '''
 @datatype
 class P:
@@ -562,3 +656,128 @@ def test_the_file_was_edited_after_it_was_imported(tmp_path):
     import linecache
     linecache.checkcache()
     with pytest.raises(LawError, match='not the code that runs'): m.pure(m.f)
+    path.write_text(PRELUDE + '\ndef f(x: int) -> int:\n    return x + 2\n    def f(x: int) -> int: return x + 1\n')   # the code is there, but not as this f
+    linecache.checkcache()
+    with pytest.raises(LawError, match='not the code that runs'): m.pure(m.f)
+
+
+# --- what was proved of a function is not believed of what it has become
+
+STALE = '''
+K = 1
+@pure
+def f(x: int) -> int: return x + K
+@law
+def l(x: int): return f(x) == x + 1
+@law(cite=[l])
+def again(x: int): return f(f(x)) == x + 2
+'''
+
+def test_a_function_that_is_edited_in_place_makes_the_law_stale(tmp_path):
+    "IPython's autoreload gives the old function the code and the attributes of the new one."
+    m, _ = module(tmp_path, STALE)
+    assert prove(m.again).verdict == 'confirmed'
+    new, _ = module(tmp_path, STALE.replace('x + K', 'x + 222'))
+    m.f.__code__ = new.f.__code__
+    m.f.__dict__.clear(); m.f.__dict__.update(new.f.__dict__)
+    assert m.l(0) is False
+    assert prove(m.l).verdict == prove(m.again).verdict == 'stale'
+
+
+def test_a_function_is_read_once(tmp_path):
+    "Read again, its equations would be others than those that a law was proved from; or go round in a circle."
+    m, _ = module(tmp_path, STALE)
+    assert prove(m.l).verdict == 'confirmed'
+    m.K = 2
+    for again in (m.pure, m.abstract):
+        with pytest.raises(LawError, match='read before'): again(m.f)
+    assert prove(m.l).verdict == 'stale'
+    with pytest.raises(LawError, match='read before'): module(tmp_path, '''
+@abstract
+def a(n: int) -> int: return 0 if n < 1000 else b(n)
+@pure
+def b(n: int) -> int: return a(n) + 1
+pure(a)
+''')
+
+
+def test_other_equations_make_the_law_stale(tmp_path):
+    "Even where they are put into the place of the old ones by hand."
+    m, _ = module(tmp_path, STALE)
+    assert prove(m.l).verdict == 'confirmed'
+    m.K = 2
+    del m.f.__reflected__
+    m.pure(m.f)
+    assert prove(m.l).verdict == 'stale'
+
+
+def test_options_are_checked_however_a_law_is_made(tmp_path):
+    m, _ = module(tmp_path, '''
+def zero(xs: List[Nat], n: Nat): return add(n, Z()) == n
+l = Law(zero, induct='n', gen='xs', cite=[])
+''')
+    assert m.l.gen == ('xs',) and m.l.cite == () and prove(m.l).verdict == 'confirmed'
+
+
+def test_a_proof_without_a_case_is_none(tmp_path, monkeypatch):
+    from bendml.laws import induct
+    m, _ = module(tmp_path, '@law\ndef l(x: Nat): return add(Z(), x) == x\n')
+    monkeypatch.setattr(induct, 'steps', lambda law: [])
+    with pytest.raises(LawError, match='at least one case'): prove(m.l)
+
+
+def test_a_hypothesis_is_not_about_all_values_of_what_it_is_for(tmp_path):
+    from bendml.laws.induct import formula
+    m, _ = module(tmp_path, '@law\ndef l(x: Nat): return add(Z(), x) == x\n')
+    x, = m.l.params
+    with pytest.raises(ValueError, match='for all values'): formula(m.l, (x,), {'x': x})
+
+
+def test_unequal_is_not_equal_whatever_is_done_to_the_class(tmp_path):
+    m, _ = module(tmp_path, '''
+@datatype
+class P:
+    class L: pass
+    class R: pass
+''')
+    m.P.__ne__ = lambda a, b: False
+    assert m.P.L() != m.P.R() and not m.P.L() != m.P.L()
+
+
+HINT = '''
+@pure
+def third(n: int, d: int) -> int: return n // d if d > 0 else 0
+@law
+def reflexive(n: int): return n == n
+@law(cite=[reflexive.at(n='third(n, 3)')])
+def in_a_citation(n: int): return n + 0 == n
+@law(split=['Cons(third(n, 3), Nil())'])
+def in_a_split(n: int): return n + 0 == n
+@law(induct='third(n, 3)', strong=True)
+def in_a_measure(n: int): return n + 0 == n
+@law(trigger='third(n, 3)')
+def triggered(n: int): return n + 0 == n
+@law(cite=[triggered])
+def cites_triggered(n: int): return n + 0 == n
+'''
+
+@pytest.mark.parametrize('name', ['in_a_citation', 'in_a_split', 'in_a_measure'])
+def test_what_only_a_hint_names_is_checked_as_well(tmp_path, name):
+    m, _ = module(tmp_path, HINT)
+    t = prove(vars(m)[name])
+    assert t.verdict == 'confirmed' and any('a divisor that is never zero' in o.label for o in t.obligations)
+    m.third = m.Nil
+    assert prove(vars(m)[name]).verdict == 'stale'
+
+
+@pytest.mark.parametrize('name', ['in_a_citation', 'in_a_split', 'in_a_measure', 'cites_triggered'])
+def test_a_hint_that_names_what_is_stale_proves_nothing(tmp_path, name):
+    m, _ = module(tmp_path, HINT)
+    m.third.__code__ = (lambda n, d: 7).__code__
+    assert not prove(vars(m)[name]).holds
+
+
+def test_a_comment_is_one_line():
+    from bendml.laws.terms import FALSE, TRUE, script
+    text = script([('why\n(assert false)\r(assert false)', TRUE)], FALSE, 'what\n(assert false)')
+    assert [line for line in text.splitlines() if line.startswith('(assert')] == ['(assert true)', '(assert (not false))']

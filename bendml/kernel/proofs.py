@@ -100,7 +100,7 @@ def _meaning(thing: object, inside: tuple = ()) -> str:
     if hasattr(thing, '__kernel__'): return thing.digest
     if hasattr(thing, '__word__'): return f'{thing.__module__}.{thing.__qualname__} {tuple(map(tuple, thing.__word__[1]))} {thing.__word__[0]}'
     if f := function_of(thing) if callable(thing) else None:
-        uses = [] if f in inside else [f'{n} = {_meaning(m, (*inside, f))}' for n, m in sorted(f.uses.items())]
+        uses = [] if f in inside else [f'{n} = {_meaning(m, (*inside, f))}' for n, (m, _) in sorted(f.uses.items())]
         return ' '.join([thing.__module__, ast.unparse(read_source(thing)[0]), str(f.measured), *uses])
     if isinstance(thing, (int, float, bool)) or type(thing).__module__ == 'numpy': return f'{type(thing).__name__} {thing!r}'
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', getattr(thing, '__name__', type(thing).__name__))}"

@@ -13,7 +13,7 @@ from typing import Iterator, NamedTuple
 from .datatypes import LawError, random_value, select, store
 from .induct import Cited, Law, cited, functions
 from .prove import Found, search
-from .read import Function, function_of, read_source
+from .read import Function, read_source
 from .reflect import definitions, read_function, symbols
 from .solvers import Answer, discharge
 from .terms import FALSE, INT, App, Symbol, Term, Var, constructors, fields, script
@@ -131,11 +131,11 @@ def broken(law: Law, target: Function, code: types.CodeType) -> types.FunctionTy
     "The law's function in a world where `target` has other code."
     copies = {f: _shell(f.fn, code if f is target else f.code) for f in functions(law)} | {law: _shell(law.fn, law.code)}
     for f, made in copies.items():
-        for name, used in f.uses.items():
-            if (g := function_of(used)) not in copies: continue
+        for name, (_, used) in f.uses.items():
+            if used not in copies: continue
             names = made.__code__.co_freevars
-            if name in names: made.__closure__[names.index(name)].cell_contents = copies[g]
-            else: made.__globals__[name] = copies[g]
+            if name in names: made.__closure__[names.index(name)].cell_contents = copies[used]
+            else: made.__globals__[name] = copies[used]
     return copies[law]
 
 # %% ../../nbs/91_guards.ipynb #4ba7b6d8

@@ -25,11 +25,12 @@ def _same_code(a: types.CodeType, b: types.CodeType) -> bool:
             and all(map(same, a.co_consts, b.co_consts)))
 
 # %% ../../nbs/13_read.ipynb #b00c5c04
-def _gives(source: str, fn: types.FunctionType) -> bool:
-    "Whether compiling a source gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
+def _gives(source: str, fn: types.FunctionType, wrapped: bool) -> bool:
+    "Whether compiling a source, perhaps wrapped in a function, gives the function's code. (Python compiles `m.f()` differently where it sees `import m`.)"
     code = compile(source, '?', 'exec', flags=fn.__code__.co_flags & 0x1ff0000, dont_inherit=True)
-    inside = [k for c in (code, *code.co_consts) if isinstance(c, types.CodeType) for k in c.co_consts]
-    return any(_same_code(k, fn.__code__) for k in inside if isinstance(k, types.CodeType) and k.co_name == fn.__name__)
+    inside = lambda c, name: next((k for k in c.co_consts if isinstance(k, types.CodeType) and k.co_name == name), None)
+    if wrapped: code = inside(code, '_')
+    return (found := inside(code, fn.__name__)) is not None and _same_code(found, fn.__code__)
 
 # %% ../../nbs/13_read.ipynb #af6e98f5
 def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
@@ -42,9 +43,9 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     indented = lines[0][:1].isspace()
     outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
     modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
-    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
+    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn, indented) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
     except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
+    nodes = [n for n in (tree.body[0] if indented else tree).body if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
     if not any(codes) or not nodes:
         raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
                        'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
@@ -90,7 +91,7 @@ class Function(Fixed):
     sort: Sort
     where: str                               # file:line
     cases: tuple[Case, ...] = ()             # none: the function is abstract
-    uses: dict = field(default_factory=dict) # dotted name -> what it meant when the function was read
+    uses: dict = field(default_factory=dict) # dotted name -> (what it meant when it was read, the logical side of that then)
     checks: tuple['Check', ...] = ()         # what had to be proved about it
     measure: Term | None = None              # what shrinks, if it is not an argument's structure
     measured: str | None = None              # the same, as text
@@ -99,16 +100,16 @@ class Function(Fixed):
     def __post_init__(self):
         self.__name__, self.__module__, self.code = self.fn.__name__, self.fn.__module__, self.fn.__code__
         self.types = tuple(dict.fromkeys(t for s in (*(p.sort for p in self.params), self.sort) for t in type_vars(s)))
+        if old := function_of(self.fn): raise LawError(f'{self.where} in {self.__name__}', 'read before', 'a function that is not yet pure or abstract', old.where, 'laws may speak of it as it was read then; define it again')
 
     def __call__(self, *args: Term, types: tuple[Sort, ...] | None = None) -> App:
         types = tuple(map(Sort, self.types)) if types is None else types
         return App(Symbol(self, types), args, at_sort(self.sort, dict(zip(self.types, types))))
 
-    def recursive(self) -> bool: return any(u is self.fn for u in self.uses.values())
+    def recursive(self) -> bool: return any(f is self for _, f in self.uses.values())
 
 # %% ../../nbs/13_read.ipynb #a7781a37
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     "Something that a function needs to be accepted: a divisor that is not zero, a measure that shrinks."
     why: str
     text: str
@@ -130,10 +131,10 @@ def changed(f: Function, seen: set | None = None) -> str:
     if f in seen: return ''
     seen.add(f)
     if f.fn.__code__ is not f.code or f.fn.__defaults__ or f.fn.__kwdefaults__: return f'the code of {f.__name__}'
-    for name, meant in f.uses.items():
+    for name, (meant, read) in f.uses.items():
         now = look_up(f.fn, name)
-        if now is not meant and not (type(now) is type(meant) is int and now == meant): return f'{name} in {f.__name__}'
-        if (used := function_of(meant)) and (deeper := changed(used, seen)): return deeper
+        if function_of(now) is not read or now is not meant and not (type(now) is type(meant) is int and now == meant): return f'{name} in {f.__name__}'
+        if read and (deeper := changed(read, seen)): return deeper
     return ''
 
 # %% ../../nbs/13_read.ipynb #2c1a783b
@@ -203,7 +204,7 @@ class Naming(Expressions):
         first = dotted.split('.')[0]
         if first in self.local: raise self.refuse(node, f'{first} has no value here', 'a local name that was given a value on this path', first)
         found = self.fn if dotted == self.fn.__name__ and self.own else look_up(self.fn, dotted)
-        self.uses[dotted] = found
+        self.uses.setdefault(dotted, (found, self.own if self.own and found is self.fn else function_of(found)))
         return found
 
     def dotted(self, node: ast.expr) -> str:
@@ -326,7 +327,7 @@ class Calls(Operations):
             own = Sort(data, tuple(map(Sort, data.__parameters__)))
             args, types = self.args(node, at, tuple(s for _, s in found.__fields__), data.__parameters__, own, want)
             return build(found, args, at_sort(own, types))
-        f = self.own if self.own and found is self.fn else function_of(found)
+        _, f = self.uses[self.dotted(node.func)]
         if f is None:
             what = 'nothing of that name' if found is _NOTHING else f'a {type(found).__name__} that is not pure'
             raise self.refuse(node, f'call of {ast.unparse(node.func)}', 'a constructor, or a function with @pure or @abstract', what, 'put @pure above it, and define it first')

@@ -7,7 +7,7 @@ __all__ = ['Row', 'Patterns', 'Statements', 'Matches', 'Reader', 'shrinks', 'cal
            'definitions', 'signature', 'read_function', 'pure', 'abstract']
 
 # %% ../../nbs/14_reflect.ipynb #c1c20567
-import ast, sys, types
+import ast, inspect, sys, types
 from dataclasses import replace
 from typing import Callable, NamedTuple
 
@@ -39,7 +39,8 @@ def _sketch(t: Term) -> str:
 class Patterns(Calls):
     "Reads patterns."
     def plain(self, p: ast.pattern) -> ast.pattern:
-        "The pattern without a name given to the whole."
+        "The pattern without a name given to the whole: a `MatchAs` only where anything fits."
+        if isinstance(p, ast.MatchAs) and isinstance(p.pattern, ast.MatchAs): raise self.refuse(p, 'not understood', 'one name for a pattern', ast.unparse(p))
         return p.pattern if isinstance(p, ast.MatchAs) and p.pattern is not None else p
 
     def belongs(self, p: ast.pattern, s: Sort) -> None:
@@ -209,11 +210,17 @@ def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str,
     return out
 
 # %% ../../nbs/14_reflect.ipynb #e8fa8c0b
+_STRANGE = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
+_WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+
+# %% ../../nbs/14_reflect.ipynb #edd45292
 def signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple[Var, ...]:
     "The parameters as variables; `LawError` for anything but plain positional parameters with annotations."
     where, a = f'{file}:{node.lineno} in {fn.__name__}', node.args
     if len(node.decorator_list) > 1: raise LawError(where, 'more than one decorator', 'one', ', '.join(map(ast.unparse, node.decorator_list)), 'another decorator could change what runs')
     if a.defaults or a.kw_defaults or a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs: raise LawError(where, 'not understood', 'parameters without defaults and stars', ast.unparse(a))
+    strange = [n for n in ast.walk(node) if isinstance(n, _STRANGE)] or [node]*bool(fn.__code__.co_flags & _WAITS)
+    if strange: raise LawError(f'{file}:{strange[0].lineno} in {fn.__name__}', 'not understood', 'no yield, await, global or nonlocal, reached or not', ast.unparse(strange[0]).splitlines()[0])
     if not all(n.isascii() for n in (fn.__name__, *fn.__code__.co_varnames)): raise LawError(where, 'not understood', 'names in ASCII', fn.__name__)
     for p in a.args:
         if p.arg not in fn.__annotations__: raise LawError(where, f'{p.arg} has no annotation', 'a sort for every parameter', p.arg)

@@ -345,7 +345,7 @@ class Script(Declarations):
 def script(facts: list[tuple[str, Term]], goal: Term, comment: str = '') -> str:
     "The SMT-LIB text that is unsatisfiable exactly if the goal follows from the facts."
     s = Script()
-    asserts = [f'; {why}\n(assert {s.term(f)})' for why, f in facts] + [f'; the goal, denied\n(assert (not {s.term(goal)}))']
+    asserts = [f'; {" ".join(why.split())}\n(assert {s.term(f)})' for why, f in facts] + [f'; the goal, denied\n(assert (not {s.term(goal)}))']
     consts = {v.name: v for v in free(*(f for _, f in facts), goal)}
     if len(consts) < len(free(*(f for _, f in facts), goal)): raise ValueError('two constants of one name')
     declared = [f'(declare-const ?{v.name} {s.sort(v.sort)})' for v in consts.values()]

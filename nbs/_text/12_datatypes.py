@@ -202,10 +202,10 @@ def _constructor(cls: type, body: type, own: Sort, where: str) -> type:
     fields = tuple((n, own if a is Self else sort_of(a, f'{where}.{body.__name__}.{n}')) for n, a in vars(body).get('__annotations__', {}).items())
     if loose := [s for _, s in fields if isinstance(s.head, TypeVar) and s.head not in cls.__parameters__]:
         raise LawError(f'{where}.{body.__name__}', 'an unknown type variable', f'Generic[{loose[0]}] in the head of the class', str(loose[0]))
-    if clash := [n for n, _ in fields if n in vars(cls) or n.startswith('_')]:
+    if clash := [n for n in (body.__name__, *dict(fields)) if not n.isidentifier()] + [n for n, _ in fields if n in vars(cls) or n.startswith('_')]:
         raise LawError(f'{where}.{body.__name__}', 'a field that is also something else', 'a name of its own', clash[0])
     made = dict(__module__=cls.__module__, __qualname__=f'{cls.__qualname__}.{body.__name__}', __doc__=body.__doc__, __fields__=fields, __kinds__=tuple(kind_of(s) for _, s in fields),
-                __match_args__=tuple(n for n, _ in fields), __init__=_Value.init, __eq__=_Value.equal, __setattr__=_Value.frozen,
+                __match_args__=tuple(n for n, _ in fields), __init__=_Value.init, __eq__=_Value.equal, __ne__=object.__ne__, __setattr__=_Value.frozen,
                 __delattr__=_Value.frozen, __hash__=lambda self: self._hash)
     if '__repr__' not in vars(cls): made['__repr__'] = _Value.show
     return type(body.__name__, (cls,), made)

@@ -25,7 +25,7 @@
 # %%
 #| hide
 #| export
-import ast, sys, types
+import ast, inspect, sys, types
 from dataclasses import replace
 from typing import Callable, NamedTuple
 
@@ -75,7 +75,8 @@ def _sketch(t: Term) -> str:
 class Patterns(Calls):
     "Reads patterns."
     def plain(self, p: ast.pattern) -> ast.pattern:
-        "The pattern without a name given to the whole."
+        "The pattern without a name given to the whole: a `MatchAs` only where anything fits."
+        if isinstance(p, ast.MatchAs) and isinstance(p.pattern, ast.MatchAs): raise self.refuse(p, 'not understood', 'one name for a pattern', ast.unparse(p))
         return p.pattern if isinstance(p, ast.MatchAs) and p.pattern is not None else p
 
     def belongs(self, p: ast.pattern, s: Sort) -> None:
@@ -285,6 +286,15 @@ def definitions(terms: list[Term], opaque: set = frozenset()) -> list[tuple[str,
 # %% [markdown]
 # ## `@pure`
 
+# %% [markdown]
+# A statement that no path reaches is not read; but a `yield` or a `global` there would still change what the whole function does.
+
+# %%
+#| export
+_STRANGE = (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
+_WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+
+
 # %%
 #| export
 def signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple[Var, ...]:
@@ -292,6 +302,8 @@ def signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple
     where, a = f'{file}:{node.lineno} in {fn.__name__}', node.args
     if len(node.decorator_list) > 1: raise LawError(where, 'more than one decorator', 'one', ', '.join(map(ast.unparse, node.decorator_list)), 'another decorator could change what runs')
     if a.defaults or a.kw_defaults or a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs: raise LawError(where, 'not understood', 'parameters without defaults and stars', ast.unparse(a))
+    strange = [n for n in ast.walk(node) if isinstance(n, _STRANGE)] or [node]*bool(fn.__code__.co_flags & _WAITS)
+    if strange: raise LawError(f'{file}:{strange[0].lineno} in {fn.__name__}', 'not understood', 'no yield, await, global or nonlocal, reached or not', ast.unparse(strange[0]).splitlines()[0])
     if not all(n.isascii() for n in (fn.__name__, *fn.__code__.co_varnames)): raise LawError(where, 'not understood', 'names in ASCII', fn.__name__)
     for p in a.args:
         if p.arg not in fn.__annotations__: raise LawError(where, f'{p.arg} has no annotation', 'a sort for every parameter', p.arg)

@@ -28,7 +28,7 @@
 # %%
 #| hide
 #| export
-import ast, hashlib, itertools, types
+import ast, itertools, types
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,14 +64,18 @@ class Law(Fixed):
 
     def __post_init__(self):
         self.__name__, self.__module__, self.__doc__ = self.fn.__name__, self.fn.__module__, self.fn.__doc__
+        for name in ('gen', 'cite', 'opaque', 'inline', 'split'):
+            setattr(self, name, (value,) if isinstance(value := getattr(self, name), str) else tuple(value))
         node, self.file = read_source(self.fn)
         self.node, self.where = node, f'{self.file}:{node.lineno}'
         self.params = signature(self.fn, node, self.file)
+        _check_induction(self)
+        _check_hints(self)
         self.reader = Reader(self.fn, node, self.file)
         self.hyps, self.claim, self.links = _read_law(self)
         self.types = tuple(dict.fromkeys(t for p in self.params for t in type_vars(p.sort)))
         self.code, self.uses = self.fn.__code__, self.reader.uses
-        if self.assumed and all(s.owner.cases for s in symbols(self.claim, *self.hyps)):
+        if self.assumed and all(s.owner.cases for s in symbols(self.claim)):
             raise self.reader.refuse(node, 'an axiom about functions that are defined', 'a claim about an abstract function', ast.unparse(node.body[-1]), 'make it a law, and prove it')
         self.fixed = True
 
@@ -95,6 +99,34 @@ class Cited(NamedTuple):
     law: Law
     terms: dict = {}
     trigger: object = None
+
+
+# %% [markdown]
+# The options must name what there is. An induction goes along a parameter that its hypothesis is not also about for all values:
+# that would be the claim itself.
+
+# %%
+#| export
+def _check_induction(law: Law) -> None:
+    "The dominoes stand in a row."
+    names = {p.name: p.sort for p in law.params}
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
+    if law.induct and not law.strong:
+        if law.induct not in names: raise wrong('induct', f'one of {", ".join(names)}', law.induct)
+        if not constructors(names[law.induct]) and names[law.induct] != INT: raise wrong('induct', 'a parameter that is a datatype or an int', str(names[law.induct]))
+    if bad := [g for g in law.gen if g not in names or g == law.induct]: raise wrong('gen', 'other parameters', str(bad[0]))
+
+
+# %%
+#| export
+def _check_hints(law: Law) -> None:
+    "What only says where to look names what there is."
+    wrong = lambda *what: LawError(f'{law.where} in {law.__name__}', *what)
+    if bad := [c for c in law.cite if not isinstance(c, (Law, Cited))]: raise wrong('cite', 'laws', repr(bad[0]))
+    if bad := [f for f in law.opaque + law.inline if function_of(f) is None]: raise wrong('opaque or inline', 'pure functions', repr(bad[0]))
+    if bad := [f for f in law.inline if function_of(f).recursive() or len(function_of(f).cases) != 1 or function_of(f).cases[0].args != function_of(f).params]:
+        raise wrong('inline', 'functions of one equation, without recursion', bad[0].__name__)
+    if law.depth not in (1, 2, 3) or law.unfold not in range(9): raise wrong('depth or unfold', 'depth 1 to 3, unfold 0 to 8', f'{law.depth}, {law.unfold}')
 
 
 # %% [markdown]
@@ -163,8 +195,8 @@ def read_terms(reader: Reader, text: object, names: dict) -> tuple[tuple[Term, .
 
 def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) -> Term:
     "A term as text, in the names of a law; any field of any value may be asked for."
-    reader = Reader(reader.fn, reader.node, reader.file)
-    reader.any_field = True
+    uses, reader = reader.uses, Reader(reader.fn, reader.node, reader.file)
+    reader.uses, reader.any_field = uses, True
     return reader.expr(reader.parse(text), State(names), want)
 
 
@@ -172,6 +204,7 @@ def read_term(reader: Reader, text: str, names: dict, want: Sort | None = None) 
 #| export
 def formula(law: Law, over: tuple[Var, ...], names: dict, trigger: object = None, given: tuple[Term, ...] = (), types: dict = {}) -> Term:
     "The law at some types, for all values of some of its parameters, with given terms for the others."
+    if any(p.name in names for p in over): raise ValueError('a parameter for which a term is given, and for all values')
     there = {p: at_types(p, types) for p in law.params}
     bound = {there[p]: Var(p.name + '!', there[p].sort) for p in over}
     by = {v: names.get(v.name, v) for v in there.values()} | bound
@@ -282,10 +315,6 @@ class Obligation:
     text: str
     answers: tuple[Answer, ...] = ()
 
-    @property
-    def key(self) -> str:
-        "The text's SHA-256."
-        return hashlib.sha256(self.text.encode()).hexdigest()
     def said(self, solver: str) -> str: return next((a.result for a in self.answers if a.solver == solver), '')
 
 
@@ -373,6 +402,7 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
     "All that has to be shown for a law: its cases, divisors in it that must not be zero, and what its functions need."
     if law.assumed: return ()
     own = [_obligation(law, step, n) for step in steps(law) for n in range(len(law.links))]
+    if not own: raise LawError(f'{law.where} in {law.__name__}', 'no proof', 'at least one case', 'none')
     for node, conds, claim in law.reader.nonzero:
         facts = definitions([*conds, claim]) + [('given', c) for c in conds]
         own.append(Obligation(f'line {node.lineno}: a divisor that is not zero', script(facts, claim, f'{law.__module__}.{law.__name__}, a divisor')))
@@ -383,13 +413,13 @@ def obligations(law: Law) -> tuple[Obligation, ...]:
 # %%
 #| export
 def functions(law: Law) -> list[Function]:
-    "The functions that a law speaks of, and those that they call."
-    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)], {}
+    "The functions that a law and its hints speak of, as far as they were read, and those that they call."
+    todo, seen = [s.owner for s in symbols(law.claim, *law.hyps, *law.links)] + [f for _, f in law.uses.values() if f], {}
     while todo:
         f = todo.pop(0)
         if f not in seen:
             seen[f] = None
-            todo += [g for u in f.uses.values() if (g := function_of(u))]
+            todo += [g for _, g in f.uses.values() if g]
     return list(seen)
 
 

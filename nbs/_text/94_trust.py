@@ -33,7 +33,7 @@
 import ast, inspect, io, tokenize
 from bendml.laws import datatypes, induct, read, reflect, solvers, terms
 
-HINTS = {'_can_trigger', 'pick_trigger', 'read_terms', '_types_at', '_text', 'Cited', 'at_', 'here', 'seen',   # where to look
+HINTS = {'_can_trigger', 'pick_trigger', '_check_hints', 'read_terms', '_types_at', '_text', 'Cited', 'at_', 'here', 'seen',   # where to look
          'matches', 'args', 'pair', 'Unclear', '_sketch',
          'values', 'tuples', 'random_value', 'to_list', 'List', 'abstract_sort'}                                                  # which sort an expression has
 
