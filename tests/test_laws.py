@@ -619,7 +619,7 @@ def double_add(x: Nat, y: Nat):
 
 @pytest.mark.slow
 def test_the_command_verdict():
-    r = bendml('verdict', 'nat.*', 'lists.*')
+    r = bendml('verdict', 'bendml.nat.*', 'bendml.lists.*')
     assert r.returncode == 0 and r.stdout.splitlines()[-1].startswith('ALL PROOFS CHECK: 35 laws'), r.stdout
 
 
