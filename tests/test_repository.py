@@ -39,9 +39,15 @@ def test_dependencies_are_listed_alike():
     ini = configparser.ConfigParser()
     ini.read(ROOT/'settings.ini')
     settings = set(ini['DEFAULT']['requirements'].split())
-    project = {re.match(r'[\w-]+', d)[0] for d in tomllib.loads((ROOT/'pyproject.toml').read_text())['project']['dependencies']}
-    wanted = (ROOT/'tools/requirements.in').read_text().split('# Run time')[1].split('# Notebooks')[0]
-    assert settings == project == {line for line in wanted.splitlines()[1:] if line and line[0] != '#'}
+    project = tomllib.loads((ROOT/'pyproject.toml').read_text())['project']
+    extras = sum(project['optional-dependencies'].values(), [])
+    run_time, rest = (ROOT/'tools/requirements.in').read_text().split('# Run time')[1].split('# Optional extras')
+    assert settings == _names(project['dependencies']) == _names(run_time.splitlines()[1:])
+    assert _names(extras) == _names(rest.split('# Notebooks')[0].splitlines()[1:])
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {re.match(r'[\w-]+', line)[0] for line in requirements if line and line[0] != '#'}
 
 
 def _module(nb: Path) -> str | None:
