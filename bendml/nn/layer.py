@@ -7,6 +7,7 @@ __all__ = ['Type', 'LayerError', 'show', 'meet', 'type_of', 'shape_of', 'leaves'
            'Both', 'Add', 'Mul', 'Residual']
 
 # %% ../../nbs/63_layer.ipynb #ff6d4a55
+import functools
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
@@ -35,7 +36,9 @@ def meet(a: Type, b: Type, where: str) -> Type:
 def type_of(x: Any, where: str) -> Type:
     "The type of an array or a pair of arrays; `LayerError` for what is neither float32 nor whole numbers."
     if isinstance(x, tuple): return tuple(type_of(v, where) for v in x)
-    if not isinstance(x, np.ndarray): raise LayerError(where, 'an array', type(x).__name__)
+    if not isinstance(x, np.ndarray):
+        if hasattr(x, 'type'): return x.type
+        raise LayerError(where, 'an array', type(x).__name__)
     if np.issubdtype(x.dtype, np.integer): return 'ids'
     if x.dtype != float32: raise LayerError(where, 'float32', x.dtype, 'x.astype(np.float32)')
     if x.ndim == 0: raise LayerError(where, 'at least one axis', 'a single number')
@@ -68,7 +71,7 @@ class Layer:
     def _forward(self, p, x): raise NotImplementedError
     def _backward(self, p, saved, dy, g): raise NotImplementedError
 
-    @property
+    @functools.cached_property
     def name(self) -> str: return repr(self) if len(repr(self)) < 60 else type(self).__name__
     @property
     def count(self) -> int:

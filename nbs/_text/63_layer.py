@@ -25,6 +25,7 @@
 # %%
 #| hide
 #| export
+import functools
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
@@ -35,7 +36,8 @@ from numpy import float32
 # ## Types
 #
 # The type of an array is the size of its last axis; the axes before it are batch and time, and free. Whole numbers, such as
-# tokens, have the type `'ids'`. A pair of arrays has a pair of types. `None` is not known yet.
+# tokens, have the type `'ids'`. A pair of arrays has a pair of types. `None` is not known yet. What is stored in another way
+# than as an array, such as a matrix of which most entries are zero, says its type itself.
 
 # %%
 #| export
@@ -60,7 +62,9 @@ def meet(a: Type, b: Type, where: str) -> Type:
 def type_of(x: Any, where: str) -> Type:
     "The type of an array or a pair of arrays; `LayerError` for what is neither float32 nor whole numbers."
     if isinstance(x, tuple): return tuple(type_of(v, where) for v in x)
-    if not isinstance(x, np.ndarray): raise LayerError(where, 'an array', type(x).__name__)
+    if not isinstance(x, np.ndarray):
+        if hasattr(x, 'type'): return x.type
+        raise LayerError(where, 'an array', type(x).__name__)
     if np.issubdtype(x.dtype, np.integer): return 'ids'
     if x.dtype != float32: raise LayerError(where, 'float32', x.dtype, 'x.astype(np.float32)')
     if x.ndim == 0: raise LayerError(where, 'at least one axis', 'a single number')
@@ -101,7 +105,7 @@ class Layer:
     def _forward(self, p, x): raise NotImplementedError
     def _backward(self, p, saved, dy, g): raise NotImplementedError
 
-    @property
+    @functools.cached_property
     def name(self) -> str: return repr(self) if len(repr(self)) < 60 else type(self).__name__
     @property
     def count(self) -> int:

@@ -12,8 +12,9 @@
 # %%
 #| hide
 #| export
+import functools
 from dataclasses import dataclass, replace
-from typing import Callable
+from typing import Callable, NamedTuple
 
 import numpy as np
 from numpy import float32, uint32
@@ -24,6 +25,7 @@ from bendml.nn.elementary import mix, sigmoid, tanh
 from bendml.nn.layer import Add, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate
 from bendml.nn import rows
 from bendml.nn.rows import _ALL
+from bendml.tensor import col_sums, matmul, matmul_nt, matmul_tn
 from bendml.threads import get_threads
 from numba import njit, prange
 
@@ -33,6 +35,22 @@ from numba import njit, prange
 #
 # $y = xW^\top + b$. A row of $W$ holds the weights of one output, as PyTorch and Llama files store it. On the way back
 # $dx = dy\,W$, $dW = dy^\top x$, and $db$ is the sum of $dy$ over all rows.
+#
+# The products are BLAS's, which adds up in an order of its own. Where every bit counts, `order='sequential'` adds from left to
+# right, with the [proved loops](42_gemm.ipynb).
+
+# %%
+#| export
+class Products(NamedTuple):
+    "The products that a linear layer needs, in one order of additions."
+    nt: Callable     # a b^T
+    nn: Callable     # a b
+    tn: Callable     # a^T b
+    sums: Callable   # of each column
+
+ORDERS = {'fast': Products(lambda a, b: a @ b.T, lambda a, b: a @ b, lambda a, b: a.T @ b, lambda a: a.sum(0)),
+          'sequential': Products(*(functools.partial(f, order='sequential') for f in (matmul_nt, matmul, matmul_tn)), col_sums)}
+
 
 # %%
 #| export
@@ -42,22 +60,25 @@ class Linear(Layer):
     n: int              # numbers in
     m: int              # numbers out
     bias: bool = True
+    order: str = 'fast'  # of additions; 'sequential': from left to right
     takes, gives = property(lambda self: self.n), property(lambda self: self.m)
+    def __post_init__(self):
+        if self.order not in ORDERS: raise LayerError('Linear', ' or '.join(ORDERS), self.order)
     def shapes(self): return {'w': (self.m, self.n)} | ({'b': (self.m,)} if self.bias else {})
     def fresh(self, rng):
         w = rng.uniform(-self.n**-.5, self.n**-.5, (self.m, self.n)).astype(float32)
         return (w, np.zeros(self.m, float32))[:1 + self.bias]
     def _forward(self, p, x):
-        y = x.reshape(-1, self.n) @ p[0].T
+        y = ORDERS[self.order].nt(x.reshape(-1, self.n), p[0])
         if self.bias: y += p[1]
         return y.reshape(*x.shape[:-1], self.m), (p[0], x)
     def _parameters_back(self, saved, dy, g):
-        accumulate(g[0], dy.T @ saved[1].reshape(-1, self.n), 'W')
-        if self.bias: accumulate(g[1], dy.sum(0), 'b')
+        accumulate(g[0], ORDERS[self.order].tn(dy, saved[1].reshape(-1, self.n)), 'W')
+        if self.bias: accumulate(g[1], ORDERS[self.order].sums(dy), 'b')
     def _backward(self, p, saved, dy, g):
         dy = dy.reshape(-1, self.m)
         self._parameters_back(saved, dy, g)
-        return (dy @ saved[0]).reshape(saved[1].shape)
+        return ORDERS[self.order].nn(dy, saved[0]).reshape(saved[1].shape)
 
 class LinearFirst(Linear):
     "A linear layer that stands first: nobody needs the derivative by its input, and it is zero."

@@ -38,10 +38,10 @@ from numba import njit, prange
 #| export
 _PASS = dict(fastmath={'contract'}, error_model='numpy', cache=True, parallel=True)
 
-@njit(**_PASS)
+@njit(error_model='numpy', cache=True, parallel=True)
 def sgd_pass(w, g, lr, decay, scale):
     for i in prange(len(w)):
-        w[i] += -lr*(g[i]*scale + decay*w[i])
+        w[i] -= lr*(g[i]*scale + decay*w[i])
         g[i] = 0
 
 @njit(**_PASS)
