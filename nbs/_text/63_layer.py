@@ -32,16 +32,30 @@ from typing import Any, Callable, Iterator
 import numpy as np
 from numpy import float32
 
+
 # %% [markdown]
 # ## Types
 #
 # The type of an array is the size of its last axis; the axes before it are batch and time, and free. Whole numbers, such as
 # tokens, have the type `'ids'`. A pair of arrays has a pair of types. `None` is not known yet. What is stored in another way
 # than as an array, such as a matrix of which most entries are zero, says its type itself.
+#
+# A row may be a picture: its numbers are height × width × channels. Its type is then a `Grid`. A picture fits where any row of
+# its size fits, but a picture of other sides does not.
 
 # %%
 #| export
-Type = int | str | tuple | None
+@dataclass(frozen=True)
+class Grid:
+    "The type of rows that are pictures."
+    height: int
+    width: int
+    channels: int    # innermost
+    sides = property(lambda self: (self.height, self.width, self.channels))
+    size = property(lambda self: self.height*self.width*self.channels)
+    def __str__(self): return f'{self.height}×{self.width}×{self.channels}'
+
+Type = int | str | tuple | Grid | None
 
 class LayerError(ValueError):
     "Layers, arrays or derivatives that do not fit: where, expected, observed, and a hint."
@@ -51,11 +65,13 @@ class LayerError(ValueError):
 def show(t: Type) -> str:
     "A type in words."
     if isinstance(t, tuple): return f"({', '.join(map(show, t))})"
-    return f'Mat<B, {t}>' if isinstance(t, int) else 'whole numbers' if t == 'ids' else 'anything'
+    return f'Mat<B, {t}>' if isinstance(t, int | Grid) else 'whole numbers' if t == 'ids' else 'anything'
 
 def meet(a: Type, b: Type, where: str) -> Type:
     "The type that is both; `LayerError` if there is none."
     if a is None or b is None or a == b: return b if a is None else a
+    for grid, row in ((a, b), (b, a)):
+        if isinstance(grid, Grid) and row == grid.size: return grid
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b): return tuple(meet(x, y, where) for x, y in zip(a, b))
     raise LayerError(where, show(a), show(b))
 
