@@ -21,7 +21,7 @@ from .data import Mnist, load_mnist
 from .nn.conv import Conv2d, Conv2dFirst, MaxPool
 from .nn.layer import Grid, Layer, Seq, accumulate
 from .nn.layers import Linear, ReLU
-from .optim import SGD
+from .optim import SGD, AdamW, Optimizer
 from .processes import Alone, ProcessError, together
 from .tensor import col_sums, cross_entropy, matmul, matmul_tn
 from .threads import caching, get_threads, set_threads
@@ -180,14 +180,14 @@ def train(
     steps: int | None = None,  # stop each epoch after so many batches
     order: str = 'fast',       # a key of `ORDERS`
     batch: int = 100,          # pictures a step, in file order
-    lr: float = 0.1,           # how far to move against the gradient
     network: Layer = MLP,
+    rule: Optimizer = SGD(lr=.1),
     world: Alone = Alone(),    # processes that share out each batch
     checkpoint: str | os.PathLike | None = None,   # continue from this file if it is there; the losses stand beside it
     **options: Any,            # for the training loop
 ) -> Iterator[Epoch]:
     "Train by gradient descent; one `Epoch` after each pass. `TrainError` if the loss is no longer a number."
-    rule, count = SGD(lr=lr), min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
+    count = min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
     source = batches(data, batch, ORDERS[order] if network is MLP else pixels, count)
     list_pixels(source, count, world)
     run, log = training.Run(p, rule.start(network), np.random.default_rng(0)), checkpoint and f'{checkpoint}.log'
@@ -222,9 +222,9 @@ def picture(p: tuple, data: Mnist, losses: list, path: str | os.PathLike, networ
     fig.savefig(path, dpi=110)
 
 # %% ../nbs/70_mnist.ipynb #da39f734
-CONV = Seq(Conv2dFirst(Grid(28, 28, 1), 8, 5), ReLU(), MaxPool(Grid(24, 24, 8)),
-           Conv2d(Grid(12, 12, 8), 16, 5), ReLU(), MaxPool(Grid(8, 8, 16)), Linear(256, CLASSES))
-MODELS = {'mlp': MLP, 'conv': CONV}
+CONV = Seq(Conv2dFirst(Grid(28, 28, 1), 8, 5), MaxPool(Grid(24, 24, 8)), ReLU(),
+           Conv2d(Grid(12, 12, 8), 16, 5), MaxPool(Grid(8, 8, 16)), ReLU(), Linear(256, CLASSES))
+MODELS = {'mlp': (MLP, SGD(lr=.1)), 'conv': (CONV, AdamW(lr=3e-3))}   # and what they learn well with
 
 def fresh(network: Layer, seed: int = 0) -> tuple:
     "Parameters before the first step."
@@ -239,14 +239,14 @@ def fresh(network: Layer, seed: int = 0) -> tuple:
 @click.option('--seed', type=click.IntRange(0), default=0, show_default=True, help='Of the first weights.')
 @click.option('--batch', type=click.IntRange(1, 60_000), default=100, show_default=True, help='Pictures a step.')
 @click.option('--micro', type=click.IntRange(1), default=1, show_default=True, help='Parts that a batch is computed in.')
-@click.option('--lr', type=click.FloatRange(0, min_open=True), default=0.1, show_default=True, help='Learning rate.')
+@click.option('--lr', type=click.FloatRange(0, min_open=True), help='Learning rate; default: 0.1, and 0.003 for convolutions.')
 @click.option('--threads', type=click.IntRange(1), help='Default: one a core.')
 @click.option('--mpi', is_flag=True, help='Share out each batch to the processes that mpiexec has started.')
 @click.option('--checkpoint', type=click.Path(dir_okay=False), help='Save to this file, and continue from it if it is there.')
 @click.option('--out', type=click.Path(file_okay=False), default='.', show_default=True, help='Folder for mnist.png.')
 def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, checkpoint, out):
     "Train a network to read handwritten digits."
-    drawing, world, network = Path(out)/'mnist.png', Alone(), MODELS[model]
+    drawing, world, (network, rule) = Path(out)/'mnist.png', Alone(), MODELS[model]
     try:
         world = together() if mpi else world
         say = click.echo if world.rank == 0 else lambda text: None
@@ -254,7 +254,7 @@ def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, c
         data, p, losses = load_mnist(), fresh(network, seed), []
         say(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
         if mpi: say(f'{world.size} processes' if world.size > 1 else 'one process; `mpiexec -n 2 bendml mnist --mpi` starts two')
-        for n, e in enumerate(train(p, data, epochs, steps, order, batch, lr, network, world, checkpoint, micro=micro), 1):
+        for n, e in enumerate(train(p, data, epochs, steps, order, batch, network, replace(rule, lr=lr or rule.lr), world, checkpoint, micro=micro), 1):
             say(f'epoch {n}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
             losses += e.losses
         if world.rank == 0: picture(p, data, losses, drawing, network)

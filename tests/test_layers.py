@@ -469,9 +469,10 @@ def test_100_steps_of_a_transformer_against_pytorch():
 
 def test_laws_are_confirmed():
     from bendml.laws import prove
-    from bendml.nn import layer_laws as laws, row_laws
-    for module, names in ((laws, 'forward_compose backward_compose gradient_compose slope_compose stack_adjoint saved_is_enough count_pair dump_length load_dump store_frame load_store '
-                                 'join_split split_join_w split_join_m split_join_v'), (row_laws, 'adjoint softmax_adjoint causal total_first shares_first halves_are_equal conventions mean_of_shards')):
+    from bendml.nn import layer_laws as laws, rope_laws, row_laws, shard_laws, stored_laws
+    for module, names in ((laws, 'forward_compose backward_compose gradient_compose slope_compose stack_adjoint saved_is_enough count_pair dump_length load_dump'),
+                          (stored_laws, 'store_frame load_store join_split split_join_w split_join_m split_join_v'), (row_laws, 'adjoint softmax_adjoint causal total_first shares_first'),
+                          (rope_laws, 'halves_are_equal conventions'), (shard_laws, 'two_shards shards_add_up mean_gradient mean_of_shards sum_in_parts')):
         for name in names.split():
             t = prove(getattr(module, name))
             assert t.verdict == 'confirmed', t
@@ -482,7 +483,7 @@ def test_laws_are_confirmed():
 def test_parameters_follow_their_model():
     "count, dump, load and store of layers and of the law's model, on the same nested parameters."
     from bendml.laws import to_list
-    from bendml.nn import layer_laws as laws
+    from bendml.nn import layer_laws as laws, stored_laws
     def model(p):
         if not isinstance(p, tuple): return laws.Leaf(to_list([float(v) for v in p.ravel()]))
         out = laws.Unit()
@@ -491,14 +492,14 @@ def test_parameters_follow_their_model():
     net = Seq(Linear(2, 3), Tanh(), Seq(Linear(3, 2, False), Seq()), LayerNorm(2))
     p = net.make(lambda n, s: draw(*s))
     m, other = model(p), model(net.zeros())
-    assert int(laws.count(m)) == laws.room(m) == net.count
+    assert int(laws.count(m)) == stored_laws.room(m) == net.count
     assert list(laws.dump(m)) == net.dump(p).tolist()
     assert laws.load(other, laws.dump(m)) == m == model(net.load(net.dump(p)))
     from bendml.laws import Array
-    a = laws.store_at(m, 5, Array(0.))
+    a = stored_laws.store_at(m, 5, Array(0.))
     b = np.zeros(net.count + 9, f32)
     net.store(p, b, 5)
-    assert [a.cells.get(i, 0.) for i in range(len(b))] == b.tolist() and laws.load_at(other, 5, a) == m
+    assert [a.cells.get(i, 0.) for i in range(len(b))] == b.tolist() and stored_laws.load_at(other, 5, a) == m
 
 
 def test_stacks_follow_their_model():
@@ -515,7 +516,7 @@ def test_stacks_follow_their_model():
 
 def test_rows_follow_their_model():
     from bendml.laws import to_list
-    from bendml.nn import row_laws
+    from bendml.nn import rope_laws, row_laws
     from bendml.nn.attention import causal_row
     from bendml.nat import nat
     w, v, g = draw(4, 3).astype(int), draw(3).astype(int), draw(4).astype(int)
@@ -527,9 +528,9 @@ def test_rows_follow_their_model():
         from fractions import Fraction
         assert int(row_laws.read(nat(t + 1), to_list([Fraction(float(v)) for v in row]))) == read == t + 1
     x, (cos, sin) = draw(1, 2, 1, 6), angles(2, 6)
-    c = row_laws.Done()
-    for i in reversed(range(3)): c = row_laws.Turn(cos[1, i], sin[1, i], c)
-    inter = list(row_laws.interleaved(c, to_list(list(x[0, 1, 0]))))
+    c = rope_laws.Done()
+    for i in reversed(range(3)): c = rope_laws.Turn(cos[1, i], sin[1, i], c)
+    inter = list(rope_laws.interleaved(c, to_list(list(x[0, 1, 0]))))
     assert np.allclose(rotate(x, cos, sin, 'interleaved')[0, 1, 0], inter, atol=1e-6)
 
 

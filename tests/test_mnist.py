@@ -1,5 +1,5 @@
 "MNIST: the published digits, the same bits in every order and on every number of threads, PyTorch as the judge."
-import subprocess, sys
+import os, signal, subprocess, sys
 import numpy as np, pytest
 from click.testing import CliRunner
 from bendml import mnist
@@ -7,6 +7,7 @@ from bendml.checkpoint import CheckpointError
 from bendml.data import Mnist, load_mnist
 from bendml.nn.layer import leaves
 from bendml.threads import get_threads, set_threads
+from bendml.optim import SGD
 from bendml.train import TrainError
 
 
@@ -99,10 +100,9 @@ def test_stopped_and_continued(digits, tmp_path):
     few = Mnist(*(a[:700] for a in digits))
     whole, lines = trained(few, batch=50, epochs=2)
     assert trained(few, batch=50, epochs=1, checkpoint=tmp_path/'c')[1] == lines[:1]
-    def stop(run, loss):
-        if run.steps == 17: raise KeyboardInterrupt
-    p, options = mnist.init(), dict(batch=50, epochs=2, checkpoint=tmp_path/'c', progress=False)
-    with pytest.raises(KeyboardInterrupt): list(mnist.train(p, few, every=1, after=stop, **options))
+    options = dict(batch=50, epochs=2, checkpoint=tmp_path/'c', progress=False)
+    def stop(model, p): os.kill(os.getpid(), signal.SIGINT); return {}
+    with pytest.raises(KeyboardInterrupt): list(mnist.train(mnist.init(), few, evaluate=stop, evaluate_every=17, **options))
     got = list(mnist.train(mnist.init(), few, **options))
     assert [(str(e.loss), e.hits) for e in got] == lines
     with pytest.raises(CheckpointError, match='a run with another data(.|\n)*batches of 25'): trained(few, batch=25, epochs=2, checkpoint=tmp_path/'c')
@@ -114,7 +114,7 @@ def test_the_other_seeds_differ_and_repeat():
 
 
 def test_a_diverging_loss_is_told(digits):
-    with pytest.raises(TrainError, match='the loss is .* at step(.|\n)*a smaller learning rate'): list(mnist.train(mnist.init(), digits, lr=1e20, steps=20, progress=False))
+    with pytest.raises(TrainError, match='the loss is .* at step(.|\n)*a smaller learning rate'): list(mnist.train(mnist.init(), digits, rule=SGD(lr=1e20), steps=20, progress=False))
     out = CliRunner().invoke(mnist.command, ['--lr', '1e20', '--steps', '20'])
     assert out.exit_code == 1 and 'a smaller learning rate' in out.output and 'Traceback' not in out.output
 

@@ -13,18 +13,43 @@ from numpy import float32
 
 from ..autograd.symbols import RULES, Rule, check
 from .layer import Grid, Layer, LayerError, accumulate
-from .layers import _layer
+from .linear import _layer
+from .rows import _ALL
+from ..threads import get_threads
+from numba import njit, prange
 
 # %% ../../nbs/63bc_conv.ipynb #046ad108
+@njit(**_ALL)
+def _read(x, C, rows):
+    "rows (B, h, w, k, k C) from lines of pictures, x (B, H, W C)."
+    B, h, w, k, n = rows.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for u in range(k):
+                    for q in range(n): rows[b, i, j, u, q] = x[b, i + u, j*C + q]
+
+@njit(**_ALL)
+def _put_back(rows, C, dx):
+    "The other way: dx (B, H, W C) += rows."
+    B, h, w, k, n = rows.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for u in range(k):
+                    for q in range(n): dx[b, i + u, j*C + q] += rows[b, i, j, u, q]
+
+def _run(fn, a: np.ndarray): return fn if a.dtype != object else fn.py_func   # symbols run in plain Python
+
 def windows(
     x: np.ndarray,       # (B, H, W, C)
     k: int,              # the window's side
-) -> np.ndarray:         # (B (H-k+1) (W-k+1), k k C), a copy
-    "Every window as a row."
+) -> np.ndarray:         # (B, H-k+1, W-k+1, k, k C)
+    "Every window, line by line."
     B, H, W, C = x.shape
-    b, h, w, c = np.ascontiguousarray(x).strides
-    lines = np.lib.stride_tricks.as_strided(x, (B, H - k + 1, W - k + 1, k, k*C), (b, h, w, h, c), writeable=False)
-    return lines.reshape(-1, k*k*C)
+    rows = np.empty((B, H - k + 1, W - k + 1, k, k*C), x.dtype)
+    _run(_read, x)(np.ascontiguousarray(x).reshape(B, H, W*C), C, rows)
+    return rows
 
 # %% ../../nbs/63bc_conv.ipynb #b462fe6b
 @dataclass(frozen=True)
@@ -34,7 +59,7 @@ class Conv2d(Layer):
     channels: int        # of the output
     k: int = 3           # the window's side
     def __post_init__(self):
-        if not 1 <= self.k <= min(self.grid.height, self.grid.width): raise LayerError('Conv2d', f'a window that fits into {self.grid}', f'{self.k} x {self.k}')
+        if not 1 <= self.k <= min(self.grid.height, self.grid.width): raise LayerError('Conv2d', f'a window that fits into {self.grid}', f'{self.k} × {self.k}')
     takes = property(lambda self: self.grid)
     gives = property(lambda self: Grid(self.grid.height - self.k + 1, self.grid.width - self.k + 1, self.channels))
     def shapes(self): return {'w': (self.channels, self.k*self.k*self.grid.channels), 'b': (self.channels,)}
@@ -42,22 +67,18 @@ class Conv2d(Layer):
         shape = self.shapes()['w']
         return rng.uniform(-shape[1]**-.5, shape[1]**-.5, shape).astype(float32), np.zeros(self.channels, float32)
     def _forward(self, p, x):
-        rows = windows(x.reshape(-1, *self.grid.sides), self.k)
+        rows = windows(x.reshape(-1, *self.grid.sides), self.k).reshape(-1, p[0].shape[1])
         return (rows @ p[0].T + p[1]).reshape(len(x), -1), (p[0], rows)
     def _parameters_back(self, rows, dy, g):
         accumulate(g[0], dy.T @ rows, 'W')
         accumulate(g[1], dy.sum(0), 'b')
     def _backward(self, p, saved, dy, g):
-        (w, rows), n, k = saved, len(dy), self.k
+        (w, rows), n, k, (H, W, C) = saved, len(dy), self.k, self.grid.sides
         dy = dy.reshape(-1, self.channels)
         self._parameters_back(rows, dy, g)
-        return self._put_back((dy @ w).reshape(n, *self.gives.sides[:2], k, k, -1))
-    def _put_back(self, d):
-        "The sum, for each pixel, over the windows that it is in."
-        (B, H, W, k), out = d.shape[:4], np.zeros((len(d), *self.grid.sides), d.dtype)
-        for u in range(k):
-            for v in range(k): out[:, u:u + H, v:v + W] += d[:, :, :, u, v]
-        return out.reshape(B, -1)
+        dx = np.zeros((n, H, W*C), dy.dtype)
+        _run(_put_back, dy)((dy @ w).reshape(n, H - k + 1, W - k + 1, k, k*C), C, dx)
+        return dx.reshape(n, -1)
 
 class Conv2dFirst(Conv2d):
     "A convolution that stands first: nobody needs the derivative by its input, and it is zero."
@@ -66,28 +87,44 @@ class Conv2dFirst(Conv2d):
         return np.broadcast_to(float32(0), (len(dy), self.grid.size))
 
 # %% ../../nbs/63bc_conv.ipynb #bd4d4b36
+@njit(**_ALL)
+def _pool(x, k, y, at):
+    "x (B, H, W, C); y and at (B, h, w, C): the largest of a block, and which one it is."
+    B, h, w, C = y.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for c in range(C):
+                    y[b, i, j, c], at[b, i, j, c] = x[b, k*i, k*j, c], 0
+                    for n in range(1, k*k):
+                        v = x[b, k*i + n//k, k*j + n % k, c]
+                        if v > y[b, i, j, c] or v != v: y[b, i, j, c], at[b, i, j, c] = v, n
+
+@njit(**_ALL)
+def _pool_back(dy, at, k, dx):
+    B, h, w, C = dy.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for c in range(C): dx[b, k*i + at[b, i, j, c]//k, k*j + at[b, i, j, c] % k, c] = dy[b, i, j, c]
+
 @dataclass(frozen=True)
 class MaxPool(Layer):
     "The largest of each block, channel by channel."
     grid: Grid           # of the input
     k: int = 2           # the block's side
     def __post_init__(self):
-        if self.k < 1 or self.grid.height % self.k or self.grid.width % self.k: raise LayerError('MaxPool', f'blocks that divide {self.grid}', f'{self.k} x {self.k}')
+        if self.k < 1 or self.grid.height % self.k or self.grid.width % self.k: raise LayerError('MaxPool', f'blocks that divide {self.grid}', f'{self.k} × {self.k}')
     takes = property(lambda self: self.grid)
     gives = property(lambda self: Grid(self.grid.height//self.k, self.grid.width//self.k, self.grid.channels))
-    def _blocks(self, x):
-        "(B, h, w, C, k k)."
-        (h, w, C), k = self.gives.sides, self.k
-        return x.reshape(-1, h, k, w, k, C).transpose(0, 1, 3, 5, 2, 4).reshape(-1, h, w, C, k*k)
     def _forward(self, p, x):
-        blocks = self._blocks(x)
-        at = blocks.argmax(-1)[..., None]
-        return np.take_along_axis(blocks, at, -1).reshape(len(x), -1), at
+        y = np.empty((len(x), *self.gives.sides), x.dtype)
+        _run(_pool, x)(np.ascontiguousarray(x).reshape(-1, *self.grid.sides), self.k, y, at := np.empty(y.shape, np.int32))
+        return y.reshape(len(x), -1), at
     def _backward(self, p, at, dy, g):
-        (h, w, C), k = self.gives.sides, self.k
-        d = np.zeros((*at.shape[:-1], k*k), dy.dtype)
-        np.put_along_axis(d, at, dy.reshape(at.shape), -1)
-        return d.reshape(-1, h, w, C, k, k).transpose(0, 1, 4, 2, 5, 3).reshape(len(dy), -1)
+        dx = np.zeros((len(dy), *self.grid.sides), dy.dtype)
+        _run(_pool_back, dy)(np.ascontiguousarray(dy).reshape(at.shape), at, self.k, dx)
+        return dx.reshape(len(dy), -1)
 
 # %% ../../nbs/63bc_conv.ipynb #1fb59ccb
 RULES['convolution'] = Rule(Conv2d._forward, Conv2d._backward, _layer(Conv2d(Grid(3, 2, 2), 2, 2), None), {'x': (1, 12), 'w': (2, 8), 'b': (2,)})

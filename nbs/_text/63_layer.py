@@ -104,23 +104,14 @@ def leaves(p: Any) -> Iterator[np.ndarray]:
     else: yield p
 
 @dataclass(frozen=True)
-class Layer:
-    "The protocol. A new layer defines `_forward` and `_backward`, and what it has of `shapes`, `takes` and `gives`."
-    takes = gives = None   # types; None: anything, and the same as the input
-
+class Parameters:
+    "What has parameters, named arrays of known shapes, of its own or in its parts."
     def shapes(self) -> dict[str, tuple[int, ...]]:
         "The names and shapes of its own parameters."
         return {}
     def parts(self) -> tuple['Layer', ...]:
         "The layers that it is made of."
         return ()
-    def out(self, t: Type = None) -> Type:
-        "The type of the output for an input of type `t`; `LayerError` if it does not fit."
-        t = meet(self.takes, t, self.name)
-        return t if self.gives is None else self.gives
-    def _forward(self, p, x): raise NotImplementedError
-    def _backward(self, p, saved, dy, g): raise NotImplementedError
-
     @functools.cached_property
     def name(self) -> str: return repr(self) if len(repr(self)) < 60 else type(self).__name__
     @property
@@ -139,6 +130,11 @@ class Layer:
         return tuple(q.init(rng) for q in self.parts()) or self.fresh(rng)
     def fresh(self, rng: np.random.Generator) -> tuple: return self.zeros()
 
+
+# %%
+#| export
+class Flat(Parameters):
+    "Parameters as one row of numbers, and back."
     def dump(self, p: tuple) -> np.ndarray:
         "All parameters as one row of numbers."
         self.store(p, a := np.empty(self.count, float32))
@@ -156,6 +152,21 @@ class Layer:
         "Write parameters into a row of numbers, from place `at` on."
         if at < 0 or len(a) < at + self.count: raise LayerError(f'store {self.name}', f'room for {self.count} numbers from place {at}', f'{len(a)} numbers in all')
         for w in leaves(p): a[at:at + w.size] = w.ravel(); at += w.size
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Layer(Flat):
+    "The protocol. A new layer defines `_forward` and `_backward`, and what it has of `shapes`, `takes` and `gives`."
+    takes = gives = None   # types; None: anything, and the same as the input
+
+    def out(self, t: Type = None) -> Type:
+        "The type of the output for an input of type `t`; `LayerError` if it does not fit."
+        t = meet(self.takes, t, self.name)
+        return t if self.gives is None else self.gives
+    def _forward(self, p, x): raise NotImplementedError
+    def _backward(self, p, saved, dy, g): raise NotImplementedError
 
     def forward(self, p: tuple, x: Any) -> tuple[Any, tuple]:
         "The output, and what the way back needs."

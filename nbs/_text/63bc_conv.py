@@ -19,7 +19,10 @@ from numpy import float32
 
 from bendml.autograd.symbols import RULES, Rule, check
 from bendml.nn.layer import Grid, Layer, LayerError, accumulate
-from bendml.nn.layers import _layer
+from bendml.nn.linear import _layer
+from bendml.nn.rows import _ALL
+from bendml.threads import get_threads
+from numba import njit, prange
 
 
 # %% [markdown]
@@ -27,29 +30,51 @@ from bendml.nn.layers import _layer
 #
 # A picture is a row of height × width × channels numbers, channels innermost; its type is a `Grid`, a row that knows its
 # sides. `windows` lays every window of $k \times k$ pixels out as a row of its own. In a picture stored like this, a line of a
-# window lies together in memory, so the rows are copied a line at a time.
+# window lies together in memory, $kC$ numbers. On the way back each number is added to where it was read.
 
 # %%
 #| export
+@njit(**_ALL)
+def _read(x, C, rows):
+    "rows (B, h, w, k, k C) from lines of pictures, x (B, H, W C)."
+    B, h, w, k, n = rows.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for u in range(k):
+                    for q in range(n): rows[b, i, j, u, q] = x[b, i + u, j*C + q]
+
+@njit(**_ALL)
+def _put_back(rows, C, dx):
+    "The other way: dx (B, H, W C) += rows."
+    B, h, w, k, n = rows.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for u in range(k):
+                    for q in range(n): dx[b, i + u, j*C + q] += rows[b, i, j, u, q]
+
+def _run(fn, a: np.ndarray): return fn if a.dtype != object else fn.py_func   # symbols run in plain Python
+
 def windows(
     x: np.ndarray,       # (B, H, W, C)
     k: int,              # the window's side
-) -> np.ndarray:         # (B (H-k+1) (W-k+1), k k C), a copy
-    "Every window as a row."
+) -> np.ndarray:         # (B, H-k+1, W-k+1, k, k C)
+    "Every window, line by line."
     B, H, W, C = x.shape
-    b, h, w, c = np.ascontiguousarray(x).strides
-    lines = np.lib.stride_tricks.as_strided(x, (B, H - k + 1, W - k + 1, k, k*C), (b, h, w, h, c), writeable=False)
-    return lines.reshape(-1, k*k*C)
+    rows = np.empty((B, H - k + 1, W - k + 1, k, k*C), x.dtype)
+    _run(_read, x)(np.ascontiguousarray(x).reshape(B, H, W*C), C, rows)
+    return rows
 
 
 # %%
-windows(np.arange(9).reshape(1, 3, 3, 1), 2)
+windows(np.arange(9, dtype=float32).reshape(1, 3, 3, 1), 2).reshape(4, 4)
 
 
 # %% [markdown]
 # ## The layer
 #
-# With the windows as rows $X$, the convolution is $Y = XW^\top + b$: [linear](63b_layers.ipynb), and so are two of its three
+# With the windows as rows $X$, the convolution is $Y = XW^\top + b$: [linear](63a_linear.ipynb), and so are two of its three
 # derivatives. For the third, each window's derivative is added back to the pixels that it was read from.
 
 # %%
@@ -61,7 +86,7 @@ class Conv2d(Layer):
     channels: int        # of the output
     k: int = 3           # the window's side
     def __post_init__(self):
-        if not 1 <= self.k <= min(self.grid.height, self.grid.width): raise LayerError('Conv2d', f'a window that fits into {self.grid}', f'{self.k} x {self.k}')
+        if not 1 <= self.k <= min(self.grid.height, self.grid.width): raise LayerError('Conv2d', f'a window that fits into {self.grid}', f'{self.k} × {self.k}')
     takes = property(lambda self: self.grid)
     gives = property(lambda self: Grid(self.grid.height - self.k + 1, self.grid.width - self.k + 1, self.channels))
     def shapes(self): return {'w': (self.channels, self.k*self.k*self.grid.channels), 'b': (self.channels,)}
@@ -69,22 +94,18 @@ class Conv2d(Layer):
         shape = self.shapes()['w']
         return rng.uniform(-shape[1]**-.5, shape[1]**-.5, shape).astype(float32), np.zeros(self.channels, float32)
     def _forward(self, p, x):
-        rows = windows(x.reshape(-1, *self.grid.sides), self.k)
+        rows = windows(x.reshape(-1, *self.grid.sides), self.k).reshape(-1, p[0].shape[1])
         return (rows @ p[0].T + p[1]).reshape(len(x), -1), (p[0], rows)
     def _parameters_back(self, rows, dy, g):
         accumulate(g[0], dy.T @ rows, 'W')
         accumulate(g[1], dy.sum(0), 'b')
     def _backward(self, p, saved, dy, g):
-        (w, rows), n, k = saved, len(dy), self.k
+        (w, rows), n, k, (H, W, C) = saved, len(dy), self.k, self.grid.sides
         dy = dy.reshape(-1, self.channels)
         self._parameters_back(rows, dy, g)
-        return self._put_back((dy @ w).reshape(n, *self.gives.sides[:2], k, k, -1))
-    def _put_back(self, d):
-        "The sum, for each pixel, over the windows that it is in."
-        (B, H, W, k), out = d.shape[:4], np.zeros((len(d), *self.grid.sides), d.dtype)
-        for u in range(k):
-            for v in range(k): out[:, u:u + H, v:v + W] += d[:, :, :, u, v]
-        return out.reshape(B, -1)
+        dx = np.zeros((n, H, W*C), dy.dtype)
+        _run(_put_back, dy)((dy @ w).reshape(n, H - k + 1, W - k + 1, k, k*C), C, dx)
+        return dx.reshape(n, -1)
 
 class Conv2dFirst(Conv2d):
     "A convolution that stands first: nobody needs the derivative by its input, and it is zero."
@@ -97,32 +118,48 @@ class Conv2dFirst(Conv2d):
 # ## Pooling
 #
 # Of each block of $k \times k$ pixels the largest goes on, and on the way back it gets the whole derivative; of several that
-# are equally large, the first.
+# are equally large, the first. What is not a number goes on too.
 
 # %%
 #| export
+@njit(**_ALL)
+def _pool(x, k, y, at):
+    "x (B, H, W, C); y and at (B, h, w, C): the largest of a block, and which one it is."
+    B, h, w, C = y.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for c in range(C):
+                    y[b, i, j, c], at[b, i, j, c] = x[b, k*i, k*j, c], 0
+                    for n in range(1, k*k):
+                        v = x[b, k*i + n//k, k*j + n % k, c]
+                        if v > y[b, i, j, c] or v != v: y[b, i, j, c], at[b, i, j, c] = v, n
+
+@njit(**_ALL)
+def _pool_back(dy, at, k, dx):
+    B, h, w, C = dy.shape
+    for b in prange(B):
+        for i in range(h):
+            for j in range(w):
+                for c in range(C): dx[b, k*i + at[b, i, j, c]//k, k*j + at[b, i, j, c] % k, c] = dy[b, i, j, c]
+
 @dataclass(frozen=True)
 class MaxPool(Layer):
     "The largest of each block, channel by channel."
     grid: Grid           # of the input
     k: int = 2           # the block's side
     def __post_init__(self):
-        if self.k < 1 or self.grid.height % self.k or self.grid.width % self.k: raise LayerError('MaxPool', f'blocks that divide {self.grid}', f'{self.k} x {self.k}')
+        if self.k < 1 or self.grid.height % self.k or self.grid.width % self.k: raise LayerError('MaxPool', f'blocks that divide {self.grid}', f'{self.k} × {self.k}')
     takes = property(lambda self: self.grid)
     gives = property(lambda self: Grid(self.grid.height//self.k, self.grid.width//self.k, self.grid.channels))
-    def _blocks(self, x):
-        "(B, h, w, C, k k)."
-        (h, w, C), k = self.gives.sides, self.k
-        return x.reshape(-1, h, k, w, k, C).transpose(0, 1, 3, 5, 2, 4).reshape(-1, h, w, C, k*k)
     def _forward(self, p, x):
-        blocks = self._blocks(x)
-        at = blocks.argmax(-1)[..., None]
-        return np.take_along_axis(blocks, at, -1).reshape(len(x), -1), at
+        y = np.empty((len(x), *self.gives.sides), x.dtype)
+        _run(_pool, x)(np.ascontiguousarray(x).reshape(-1, *self.grid.sides), self.k, y, at := np.empty(y.shape, np.int32))
+        return y.reshape(len(x), -1), at
     def _backward(self, p, at, dy, g):
-        (h, w, C), k = self.gives.sides, self.k
-        d = np.zeros((*at.shape[:-1], k*k), dy.dtype)
-        np.put_along_axis(d, at, dy.reshape(at.shape), -1)
-        return d.reshape(-1, h, w, C, k, k).transpose(0, 1, 4, 2, 5, 3).reshape(len(dy), -1)
+        dx = np.zeros((len(dy), *self.grid.sides), dy.dtype)
+        _run(_pool_back, dy)(np.ascontiguousarray(dy).reshape(at.shape), at, self.k, dx)
+        return dx.reshape(len(dy), -1)
 
 
 # %% [markdown]
@@ -144,29 +181,26 @@ for name in ('convolution', 'max pool'):
 
 
 # %% [markdown]
-# Forgetting that windows overlap: every pixel gets the derivative of the last window only. Every shape is right.
+# A slip: the derivative of a window is put back one pixel too far to the right. Every shape is right.
 
 # %%
-class Overwritten(Conv2d):
-    def _put_back(self, d):
-        (B, H, W, k), out = d.shape[:4], np.zeros((len(d), *self.grid.sides), d.dtype)
-        for u in range(k):
-            for v in range(k): out[:, u:u + H, v:v + W] = d[:, :, :, u, v]
-        return out.reshape(B, -1)
+def shifted(layer, p, saved, dy, g):
+    dx = Conv2d._backward(layer, p, saved, dy, g)
+    return np.roll(dx, layer.grid.channels, 1)
 
-print(wrong := check('convolution', lambda layer, p, saved, dy, g: Conv2d._backward(Overwritten(layer.grid, layer.channels, layer.k), p, saved, dy, g)))
+print(wrong := check('convolution', shifted))
 assert wrong.verdict == 'refuted'
 
 # %% [markdown]
 # ## A small network
 #
-# Twice a convolution and a pool, then a linear layer. A picture may be read as a row, so the last layer takes what the pool
+# Twice a convolution, a pool and a ReLU, then a linear layer. A picture may be read as a row, so the last layer takes what the pool
 # gives; but a row is not read as just any picture.
 
 # %%
 from bendml.nn.layer import Seq
 from bendml.nn.layers import Linear, ReLU
-net = Seq(Conv2d(Grid(28, 28, 1), 8, 5), ReLU(), MaxPool(Grid(24, 24, 8)), Conv2d(Grid(12, 12, 8), 16, 5), ReLU(), MaxPool(Grid(8, 8, 16)), Linear(256, 10))
+net = Seq(Conv2d(Grid(28, 28, 1), 8, 5), MaxPool(Grid(24, 24, 8)), ReLU(), Conv2d(Grid(12, 12, 8), 16, 5), MaxPool(Grid(8, 8, 16)), ReLU(), Linear(256, 10))
 y, _ = net.forward(net.init(np.random.default_rng(0)), np.zeros((2, 784), float32))
 print(net.count, 'parameters,', y.shape)
 
