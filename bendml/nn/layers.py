@@ -16,7 +16,7 @@ from numpy import float32, uint32
 from .attention import CONVENTIONS, angles, attend, attend_back, rotate
 from .elementary import mix, sigmoid, tanh
 from .layer import Fork, Layer, LayerError, Mul, Residual, Seq
-from .linear import Embedding, Linear, LinearFirst, Positions, check_ids
+from .linear import Embedding, Linear, LinearFirst, Positions, Tied, check_ids
 from . import rows
 from ..threads import get_threads
 from numba import njit, prange
@@ -29,10 +29,10 @@ class Activation(Layer):
     keeps_output = False   # whether the way back needs the output, or the input
     def _forward(self, p, x):
         x = np.ascontiguousarray(x)
-        rows.map_all(type(self).forwards, x.ravel(), (y := np.empty_like(x)).reshape(-1))
+        rows.map_all(type(self).forwards, x.reshape(-1), (y := np.empty_like(x)).reshape(-1))
         return y, y if self.keeps_output else x
     def _backward(self, p, saved, dy, g):
-        rows.map_back(type(self).backwards, saved.ravel(), np.ascontiguousarray(dy).ravel(), (dx := np.empty_like(saved)).reshape(-1))
+        rows.map_back(type(self).backwards, saved.reshape(-1), np.ascontiguousarray(dy).reshape(-1), (dx := np.empty_like(saved)).reshape(-1))
         return dx
 
 def _activation(name: str, doc: str, forwards: Callable, backwards: Callable, keeps_output: bool = False) -> type:

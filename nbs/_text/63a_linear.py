@@ -20,7 +20,7 @@ import numpy as np
 from numpy import float32
 
 from bendml.autograd.symbols import RULES, Rule, check
-from bendml.nn.layer import Layer, LayerError, accumulate
+from bendml.nn.layer import Layer, LayerError, accumulate, meet
 from bendml.tensor import col_sums, matmul, matmul_nt, matmul_tn
 from bendml.threads import get_threads
 from numba import njit, prange
@@ -179,12 +179,46 @@ RULES['embedding'] = Rule(Embedding._forward, Embedding._backward, _layer(Embedd
 # %%
 show('embedding')   # one token occurs twice
 
+
+# %% [markdown]
+# ## One table, used twice
+#
+# A language model begins with a row for each token and ends with a score for each token, and often uses the same table for
+# both. It is then one parameter, not two that are equal: one gradient, to which both ends add, one state in the optimizer, and one
+# step. So it belongs to one layer, which has the layers between as its part.
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Tied(Layer):
+    "Tokens to rows, a layer between, and scores by the same table: table(inner(table[ids]))."
+    table: Embedding
+    inner: Layer
+    takes, gives = 'ids', property(lambda self: self.table.size)
+    def __post_init__(self): meet(self.table.width, self.inner.out(self.table.width), 'Tied: what the inner layer gives')
+    def parts(self): return self.table, self.inner
+    def evaluating(self): return Tied(self.table, self.inner.evaluating())
+    def _forward(self, p, ids):
+        x, s = self.table.forward(p[0], ids)
+        h, t = self.inner.forward(p[1], x)
+        return h @ p[0][0].T, (h, s, t)
+    def _backward(self, p, saved, dy, g):
+        h, s, t = saved
+        rows, d = h.reshape(-1, self.table.width), dy.reshape(-1, self.table.size)
+        accumulate(g[0][0], d.T @ rows, 'the table')
+        self.table.backward(p[0], s, self.inner.backward(p[1], t, (d @ p[0][0]).reshape(h.shape), g[1]), g[0])
+
+
+# %%
+model = Tied(Embedding(100, 8), Linear(8, 8))
+model.count, model.names()
+
 # %% [markdown]
 # ## What is refused
 
 # %%
 for bad in (lambda: Linear(784, 128).forward(Linear(784, 128).zeros(), np.zeros((2, 783), float32)),
-            lambda: Embedding(5, 4).forward(Embedding(5, 4).zeros(), np.array([0, 5])), lambda: Linear(3, 4, order='any')):
+            lambda: Embedding(5, 4).forward(Embedding(5, 4).zeros(), np.array([0, 5])), lambda: Linear(3, 4, order='any'), lambda: Tied(Embedding(5, 4), Linear(4, 3))):
     try: bad()
     except LayerError as e: print(e, '\n')
 

@@ -11,9 +11,9 @@
 from bendml.nn.conv import Conv2d, Conv2dFirst, MaxPool
 from bendml.nn.layer import Add, Both, Fork, Grid, Id, Layer, LayerError, Mul, Residual, Seq, accumulate, leaves
 from bendml.nn.layers import (GELU, Attend, Dropout, Embedding, GELUErf, LayerNorm, Linear, LinearFirst, LogSoftmax, Positions, ReLU, RMSNorm,
-                              Sigmoid, SiLU, Softmax, Tanh, cross_entropy, mean_squared_error, self_attention, swiglu)
+                              Sigmoid, SiLU, Softmax, Tanh, Tied, cross_entropy, mean_squared_error, self_attention, swiglu)
 _all_ = ['Add', 'Attend', 'Both', 'Conv2d', 'Conv2dFirst', 'Dropout', 'Embedding', 'Fork', 'GELU', 'GELUErf', 'Grid', 'Id', 'Layer', 'LayerError', 'LayerNorm',
-         'Linear', 'LinearFirst', 'LogSoftmax', 'MaxPool', 'Mul', 'Positions', 'RMSNorm', 'ReLU', 'Residual', 'Seq', 'SiLU', 'Sigmoid', 'Softmax', 'Tanh', 'accumulate', 'cross_entropy', 'leaves',
+         'Linear', 'LinearFirst', 'LogSoftmax', 'MaxPool', 'Mul', 'Positions', 'RMSNorm', 'ReLU', 'Residual', 'Seq', 'SiLU', 'Sigmoid', 'Softmax', 'Tanh', 'Tied', 'accumulate', 'cross_entropy', 'leaves',
          'mean_squared_error', 'self_attention', 'swiglu']
 
 # %%

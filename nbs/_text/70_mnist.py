@@ -32,6 +32,7 @@ from bendml.nn.layer import Grid, Layer, Seq, accumulate
 from bendml.nn.layers import Linear, ReLU
 from bendml.optim import SGD, AdamW, Optimizer
 from bendml.processes import Alone, ProcessError, together
+from bendml.simd import load, splat, store
 from bendml.tensor import col_sums, cross_entropy, matmul, matmul_tn
 from bendml.threads import caching, get_threads, set_threads
 from numba import njit, prange
@@ -150,22 +151,24 @@ s
 
 
 # %% [markdown]
-# One loop does the work of both products: a row of 128 sums takes in row after row of a matrix, each times a number. Four
-# rows at a time, so that the sums travel to memory and back once instead of four times; still strictly from left to right.
+# One loop does the work of both products: a row of 128 sums takes in row after row of a matrix, each times a number. 64 of the
+# sums at a time stay in [eight registers](04_simd.ipynb) until they are done; each sum still grows strictly from left to right.
 
 # %%
 #| export
 @njit(cache=caching())
-def _accumulate(sums, start, end, index, value, rows):
-    "sums[j] += value[k]*rows[index[k], j] for k from start to end, in this order."
-    four = start + (end - start)//4*4
-    for k in range(start, four, 4):
-        a, b, c, d = value[k], value[k + 1], value[k + 2], value[k + 3]
-        p, q, r, s = rows[index[k]], rows[index[k + 1]], rows[index[k + 2]], rows[index[k + 3]]
-        for j in range(HIDDEN): sums[j] = (((sums[j] + a*p[j]) + b*q[j]) + c*r[j]) + d*s[j]
-    for k in range(four, end):
-        a, p = value[k], rows[index[k]]
-        for j in range(HIDDEN): sums[j] += a*p[j]
+def _accumulate(sums, at, start, end, index, value, rows):
+    "sums[at + j] += value[k]*rows[HIDDEN*index[k] + j] for each j < HIDDEN, for k from start to end, in this order."
+    for c in range(0, HIDDEN, 64):
+        s = at + c
+        a, b, c0, d = load(sums, s), load(sums, s + 8), load(sums, s + 16), load(sums, s + 24)
+        e, f, g, h = load(sums, s + 32), load(sums, s + 40), load(sums, s + 48), load(sums, s + 56)
+        for k in range(start, end):
+            x, r = splat(value[k]), HIDDEN*index[k] + c
+            a, b, c0, d = a + x*load(rows, r), b + x*load(rows, r + 8), c0 + x*load(rows, r + 16), d + x*load(rows, r + 24)
+            e, f, g, h = e + x*load(rows, r + 32), f + x*load(rows, r + 40), g + x*load(rows, r + 48), h + x*load(rows, r + 56)
+        store(sums, s, a), store(sums, s + 8, b), store(sums, s + 16, c0), store(sums, s + 24, d)
+        store(sums, s + 32, e), store(sums, s + 40, f), store(sums, s + 48, g), store(sums, s + 56, h)
 
 
 # %% [markdown]
@@ -176,21 +179,22 @@ def _accumulate(sums, start, end, index, value, rows):
 #| export
 @njit(cache=caching(), parallel=True)
 def _pictures_forward(start, index, value, w, b, y):
-    "y = x w + b: each picture's row."
-    for i in prange(len(y)):
-        for j in range(HIDDEN): y[i, j] = 0
-        _accumulate(y[i], start[i], start[i + 1], index, value, w)
-        for j in range(HIDDEN): y[i, j] += b[j]
+    "y = x w + b, with w (784, 128) and y (n, 128) flat."
+    for i in prange(len(start) - 1):
+        row = y[HIDDEN*i:HIDDEN*(i + 1)]
+        for j in range(HIDDEN): row[j] = 0
+        _accumulate(row, 0, start[i], start[i + 1], index, value, w)
+        for j in range(HIDDEN): row[j] += b[j]
 
 @njit(cache=caching(), parallel=True)
 def _pictures_back(start, index, value, dy, g):
-    "g += x^T dy: each pixel's row."
-    for row in prange(28):
+    "g += x^T dy, with g (784, 128) and dy (n, 128) flat."
+    for line in prange(28):
         sums = np.empty(HIDDEN, float32)
-        for p in range(28*row, 28*row + 28):
+        for p in range(28*line, 28*line + 28):
             for j in range(HIDDEN): sums[j] = 0
-            _accumulate(sums, start[p], start[p + 1], index, value, dy)
-            for j in range(HIDDEN): g[p, j] += sums[j]
+            _accumulate(sums, 0, start[p], start[p + 1], index, value, dy)
+            for j in range(HIDDEN): g[HIDDEN*p + j] += sums[j]
 
 
 # %% [markdown]
@@ -221,10 +225,10 @@ class Pixels(Layer):
     def shapes(self): return {'w': (PIXELS, HIDDEN), 'b': (HIDDEN,)}
     def _forward(self, p, x):
         if not isinstance(x, Pictures): return matmul(x, p[0], order='sequential') + p[1], x
-        _pictures_forward(*x.by_picture, *p, y := np.empty((len(x), HIDDEN), float32))
-        return y, x
+        _pictures_forward(*x.by_picture, p[0].reshape(-1), p[1], y := np.empty(len(x)*HIDDEN, float32))
+        return y.reshape(-1, HIDDEN), x
     def _backward(self, p, x, dy, g):
-        if isinstance(x, Pictures): _pictures_back(*x.by_pixel, dy, g[0])
+        if isinstance(x, Pictures): _pictures_back(*x.by_pixel, dy.reshape(-1), g[0].reshape(-1))
         else: accumulate(g[0], matmul_tn(x, dy, order='sequential'), 'W')
         accumulate(g[1], col_sums(dy), 'b')
         return np.broadcast_to(float32(0), x.shape)
