@@ -103,8 +103,9 @@ def test_stopped_and_continued(digits, tmp_path):
     options = dict(batch=50, epochs=2, checkpoint=tmp_path/'c', progress=False)
     def stop(model, p): os.kill(os.getpid(), signal.SIGINT); return {}
     with pytest.raises(KeyboardInterrupt): list(mnist.train(mnist.init(), few, evaluate=stop, evaluate_every=17, **options))
-    got = list(mnist.train(mnist.init(), few, **options))
-    assert [(str(e.loss), e.hits) for e in got] == lines
+    p = mnist.init()
+    got = list(mnist.train(p, few, **options))
+    assert [(str(e.loss), e.hits) for e in got] == lines[1:] and got[0].number == 2 and equal(whole, p)
     with pytest.raises(CheckpointError, match='a run with another data(.|\n)*batches of 25'): trained(few, batch=25, epochs=2, checkpoint=tmp_path/'c')
     with pytest.raises(CheckpointError, match='another state'): list(mnist.train(mnist.fresh(mnist.CONV), few, network=mnist.CONV, **options))
 

@@ -28,7 +28,7 @@ from numpy import float32
 from bendml import train as training
 from bendml.data import Mnist, load_mnist
 from bendml.nn.conv import Conv2d, Conv2dFirst, MaxPool
-from bendml.nn.layer import Grid, Layer, Seq, accumulate
+from bendml.nn.layer import Grid, Layer, Seq, accumulate, leaves
 from bendml.nn.layers import Linear, ReLU
 from bendml.optim import SGD, AdamW, Optimizer
 from bendml.processes import Alone, ProcessError, together
@@ -286,6 +286,7 @@ def guess(
 #| export
 class Epoch(NamedTuple):
     "What one pass over the pictures gave."
+    number: int      # from 1
     loss: float32    # the mean of the batches' losses, as they were seen
     hits: int        # test pictures that are read rightly afterwards
     seconds: float   # of training alone
@@ -310,14 +311,16 @@ def train(
     list_pixels(source, count, world)
     run, log = training.Run(p, rule.start(network), np.random.default_rng(0)), checkpoint and f'{checkpoint}.log'
     training.step(network, cross_entropy, rule, replace(run, parameters=network.load(network.dump(p))), network.zeros(), source)   # compiles
+    options |= dict(checkpoint=checkpoint, log=log, world=world, data=name(data, batch, count))
     for e in range(epochs):
         losses, begin = [], time.perf_counter()
-        run = training.train(network, source, rule, (e + 1)*count, cross_entropy, run, checkpoint, log=log, world=world, data=name(data, batch, count),
-                             after=lambda run, loss: losses.append(float32(loss)), **options)
+        run = training.train(network, source, rule, (e + 1)*count, cross_entropy, run, after=lambda run, loss: losses.append(float32(loss)), **options)
         seconds = time.perf_counter() - begin
+        for w, v in zip(leaves(p), leaves(run.parameters)): w[...] = v   # where they came from a file
+        if run.steps > (e + 1)*count: continue   # a run that is continued was beyond this epoch
         if log: losses = [float32(line['loss']) for line in training.read_log(log)[e*count:(e + 1)*count]]
         hits = int((guess(run.parameters, data.test_images, network) == data.test_labels).sum())
-        yield Epoch(functools.reduce(operator.add, losses, float32(0))/float32(count), hits, seconds, losses)
+        yield Epoch(e + 1, functools.reduce(operator.add, losses, float32(0))/float32(count), hits, seconds, losses)
 
 def name(data: Mnist, batch: int, count: int) -> str:
     "A name for the batches, by which a checkpoint knows them again."
@@ -432,8 +435,8 @@ def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, c
         data, p, losses = load_mnist(), fresh(network, seed), []
         say(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
         if mpi: say(f'{world.size} processes' if world.size > 1 else 'one process; `mpiexec -n 2 bendml mnist --mpi` starts two')
-        for n, e in enumerate(train(p, data, epochs, steps, order, batch, network, replace(rule, lr=lr or rule.lr), world, checkpoint, micro=micro), 1):
-            say(f'epoch {n}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
+        for e in train(p, data, epochs, steps, order, batch, network, replace(rule, lr=lr or rule.lr), world, checkpoint, micro=micro):
+            say(f'epoch {e.number}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
             losses += e.losses
         if world.rank == 0: picture(p, data, losses, drawing, network)
     except (ArithmeticError, ValueError, OSError, RuntimeError) as error:
