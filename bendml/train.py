@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Batch', 'Loss', 'Run', 'start', 'part', 'add', 'TrainError', 'gradient', 'share_of', 'step', 'about', 'resume',
-           'train', 'read_log', 'plot_log']
+           'begin', 'train', 'read_log', 'plot_log']
 
 # %% ../nbs/69_train.ipynb #def639b8
 import json, math, os, signal, threading, time, zlib
@@ -94,17 +94,24 @@ def about(model: Layer, rule: Optimizer, data: str) -> dict[str, str]:
     settings = ', '.join(f'{f.name}={plain(getattr(rule, f.name))}' for f in fields(rule) if f.name != 'lr')
     return {'model': repr(model), 'optimizer': f'{type(rule).__name__}({settings})', 'data': data}
 
-def resume(path: str | os.PathLike, run: Run, this: dict[str, str], world: Alone = Alone()) -> Run:
+def resume(path: str | os.PathLike, run: Run, this: dict[str, str]) -> Run:
     "The state in a file; `CheckpointError` if it is one of another model, optimizer or data."
-    def read():
-        saved = load(path, {'about': this, 'run': run})
-        for key, want in this.items():
-            if saved['about'][key] != want: raise CheckpointError(path, f'a run with another {key}', _cut(want), _cut(saved['about'][key]))
-        nonlocal found
-        found = saved['run']
-    found = run
-    try_all(world, read)
-    return found
+    saved = load(path, {'about': this, 'run': run})
+    for key, want in this.items():
+        if saved['about'][key] != want: raise CheckpointError(path, f'a run with another {key}', _cut(want), _cut(saved['about'][key]))
+    return saved['run']
+
+def begin(world: Alone, model: Layer, run: Run, checkpoint: str | os.PathLike | None, this: dict[str, str]) -> tuple[Run, int]:
+    "The state to begin with, and the step at which it is saved, -1 if it is not; `ProcessError` if the processes differ."
+    there = bool(checkpoint) and os.path.exists(checkpoint)
+    if len(set(world.share(there))) > 1: raise ProcessError('the checkpoint', 'a file that all processes see', 'some of them see it', 'put it into a folder that they share')
+    if there:
+        found = []
+        try_all(world, lambda: found.append(resume(checkpoint, run, this)))
+        run, = found
+    starts = [0] if world.size == 1 else world.share([run.steps, zlib.crc32(model.dump(run.parameters)), *this.values()])
+    if any(s != starts[0] for s in starts): raise ProcessError('processes begin differently', 'one model, optimizer and data, the same parameters', f'process {next(i for i, s in enumerate(starts) if s != starts[0])} has others')
+    return run, run.steps if there else -1
 
 def _cut(text: str) -> str: return text if len(text) <= 300 else f'{text[:300]}… ({zlib.crc32(text.encode()):08x})'
 
@@ -134,7 +141,7 @@ def train(
     first, this = world.rank == 0, about(model, rule, data)
     run = start(model, rule, seed) if run is None else run
     with world:
-        run, saved_at = _begin(world, model, run, checkpoint, this)
+        run, saved_at = begin(world, model, run, checkpoint, this)
         def keep(): save(checkpoint, {'about': this, 'run': run}) if first else None
         g = model.zeros()
         with _log(log if first else None, run.steps) as write, _Patiently() as stop, _bar(steps, run.steps, progress and first) as bar:
@@ -151,15 +158,6 @@ def train(
             if checkpoint and saved_at != run.steps: try_all(world, keep)
             if any(world.share(stop.asked)): raise agreed(KeyboardInterrupt())
     return run
-
-def _begin(world, model, run, checkpoint, this) -> tuple[Run, int]:
-    "The state to begin with, and at which step it is saved; all processes have the same."
-    there = bool(checkpoint) and os.path.exists(checkpoint)
-    if len(set(world.share(there))) > 1: raise ProcessError('the checkpoint', 'a file that all processes see', 'some of them see it', 'put it into a folder that they share')
-    if there: run = resume(checkpoint, run, this, world)
-    starts = [0] if world.size == 1 else world.share([run.steps, zlib.crc32(model.dump(run.parameters)), *this.values()])
-    if any(s != starts[0] for s in starts): raise ProcessError('processes begin differently', 'one model, optimizer and data, the same parameters', f'process {next(i for i, s in enumerate(starts) if s != starts[0])} has others')
-    return run, run.steps if there else -1
 
 # %% ../nbs/69_train.ipynb #cb650b71
 class _Patiently:

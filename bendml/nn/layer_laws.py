@@ -141,6 +141,7 @@ def dump(p: Params) -> List[R]:
         case Leaf(v): return v
         case Pair(a, b): return append(dump(a), dump(b))
 
+# %% ../../nbs/67_layer_laws.ipynb #ab7c4565
 @pure
 def take(n: Nat, s: List[R]) -> List[R]:
     match n, s:

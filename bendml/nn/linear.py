@@ -110,6 +110,7 @@ class Embedding(Layer):
 
 def _scatter_into(ids, dy, g): (_scatter if dy.dtype == float32 else _scatter.py_func)(ids, np.ascontiguousarray(dy), g)
 
+# %% ../../nbs/63a_linear.ipynb #d5f829eb
 @dataclass(frozen=True)
 class Positions(Layer):
     "Adds a learnt row to each position: (B, T, C) to (B, T, C)."

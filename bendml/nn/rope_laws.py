@@ -48,6 +48,7 @@ def odds(v: List[V]) -> List[V]:
         case Cons(_, Cons(b, r)): return Cons(b, odds(r))
         case _: return Nil()
 
+# %% ../../nbs/67c_rope_laws.ipynb #7888a0cc
 @pure
 def interleaved(c: Angles, v: List[V]) -> List[V]:
     match c, v:
@@ -66,6 +67,7 @@ def highs(c: Angles, a: List[V], b: List[V]) -> List[V]:
         case Turn(p, q, r), Cons(x, u), Cons(y, w): return Cons(high(p, q, x, y), highs(r, u, w))
         case _, _, _: return b
 
+# %% ../../nbs/67c_rope_laws.ipynb #994f544c
 @pure
 def halves(c: Angles, a: List[V], b: List[V]) -> List[V]:
     "The row whose two halves are a and b, turned by halves."

@@ -118,6 +118,7 @@ def read(n: Nat, s: List[Fraction]) -> Nat:
         case S(m), Cons(_, r): return S(read(m, r))
         case _, _: return Z()
 
+# %% ../../nbs/67b_row_laws.ipynb #e10fe5c7
 @pure
 def shares(n: Nat, s: List[Fraction], t: Fraction) -> List[Fraction]:
     "The first n exponentials, each times t."

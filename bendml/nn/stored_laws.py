@@ -40,6 +40,7 @@ def read(v: List[R], o: int, a: Array[int, R]) -> List[R]:
         case Nil(): return Nil()
         case Cons(_, r): return Cons(select(a, o), read(r, o + 1, a))
 
+# %% ../../nbs/67a_stored_laws.ipynb #4bbad68f
 @pure
 def store_at(p: Params, o: int, a: Array[int, R]) -> Array[int, R]:
     match p:
@@ -62,7 +63,7 @@ def fits(q: Params, p: Params) -> bool:
         case Pair(a, b), Pair(c, d): return fits(a, c) and fits(b, d)
         case _, _: return False
 
-# %% ../../nbs/67a_stored_laws.ipynb #4bbad68f
+# %% ../../nbs/67a_stored_laws.ipynb #d9155cc2
 @law(induct='v', trigger='size(v)')
 def size_pos(v: List[R]): return size(v) >= 0
 
@@ -80,6 +81,7 @@ def store_frame(p: Params, o: int, a: Array[int, R], i: int):
     assert i < o or i >= o + room(p)
     return select(store_at(p, o, a), i) == select(a, i)
 
+# %% ../../nbs/67a_stored_laws.ipynb #f1cafe52
 @law(induct='u', gen=['v', 'o', 'a'], cite=[write_frame, size_pos], split=['v'])
 def read_write(u: List[R], v: List[R], o: int, a: Array[int, R]):
     assert size(u) == size(v)
@@ -142,6 +144,7 @@ def vs(t: Triples) -> List[R]:
         case End(): return Nil()
         case Triple(_, _, c, r): return Cons(c, vs(r))
 
+# %% ../../nbs/67a_stored_laws.ipynb #816fc0d4
 @law(induct='t')
 def join_split(t: Triples):
     "Taken apart and put together, a state is what it was."

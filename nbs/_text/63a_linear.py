@@ -155,6 +155,9 @@ class Embedding(Layer):
 
 def _scatter_into(ids, dy, g): (_scatter if dy.dtype == float32 else _scatter.py_func)(ids, np.ascontiguousarray(dy), g)
 
+
+# %%
+#| export
 @dataclass(frozen=True)
 class Positions(Layer):
     "Adds a learnt row to each position: (B, T, C) to (B, T, C)."

@@ -187,6 +187,9 @@ def dump(p: Params) -> List[R]:
         case Leaf(v): return v
         case Pair(a, b): return append(dump(a), dump(b))
 
+
+# %%
+#| export
 @pure
 def take(n: Nat, s: List[R]) -> List[R]:
     match n, s:

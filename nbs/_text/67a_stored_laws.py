@@ -61,6 +61,9 @@ def read(v: List[R], o: int, a: Array[int, R]) -> List[R]:
         case Nil(): return Nil()
         case Cons(_, r): return Cons(select(a, o), read(r, o + 1, a))
 
+
+# %%
+#| export
 @pure
 def store_at(p: Params, o: int, a: Array[int, R]) -> Array[int, R]:
     match p:
@@ -103,6 +106,9 @@ def store_frame(p: Params, o: int, a: Array[int, R], i: int):
     assert i < o or i >= o + room(p)
     return select(store_at(p, o, a), i) == select(a, i)
 
+
+# %%
+#| export
 @law(induct='u', gen=['v', 'o', 'a'], cite=[write_frame, size_pos], split=['v'])
 def read_write(u: List[R], v: List[R], o: int, a: Array[int, R]):
     assert size(u) == size(v)
@@ -177,6 +183,9 @@ def vs(t: Triples) -> List[R]:
         case End(): return Nil()
         case Triple(_, _, c, r): return Cons(c, vs(r))
 
+
+# %%
+#| export
 @law(induct='t')
 def join_split(t: Triples):
     "Taken apart and put together, a state is what it was."

@@ -164,6 +164,9 @@ def read(n: Nat, s: List[Fraction]) -> Nat:
         case S(m), Cons(_, r): return S(read(m, r))
         case _, _: return Z()
 
+
+# %%
+#| export
 @pure
 def shares(n: Nat, s: List[Fraction], t: Fraction) -> List[Fraction]:
     "The first n exponentials, each times t."

@@ -71,6 +71,9 @@ def odds(v: List[V]) -> List[V]:
         case Cons(_, Cons(b, r)): return Cons(b, odds(r))
         case _: return Nil()
 
+
+# %%
+#| export
 @pure
 def interleaved(c: Angles, v: List[V]) -> List[V]:
     match c, v:
@@ -89,6 +92,9 @@ def highs(c: Angles, a: List[V], b: List[V]) -> List[V]:
         case Turn(p, q, r), Cons(x, u), Cons(y, w): return Cons(high(p, q, x, y), highs(r, u, w))
         case _, _, _: return b
 
+
+# %%
+#| export
 @pure
 def halves(c: Angles, a: List[V], b: List[V]) -> List[V]:
     "The row whose two halves are a and b, turned by halves."
