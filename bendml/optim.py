@@ -115,11 +115,12 @@ class Optimizer:
     def rate(self, steps: int) -> float: return float(self.lr(steps)) if callable(self.lr) else self.lr
     def step(self, layer: Layer, p: tuple, g: tuple, state: State, scale: float = 1.) -> State:
         "Move the parameters, set the gradient to zero, both in place; the state after it."
-        lr, t = self.rate(state.steps), state.steps + 1
-        if len(set(map(id, leaves(p)))) < sum(1 for _ in leaves(p)): raise OptimError(type(self).__name__, 'each array once', 'an array in two places, which would make two steps', '`Tied` has one table for both ends')
+        lr, t, scale = self.rate(state.steps), state.steps + 1, float32(scale)
+        if len({id(w) for w in leaves(p)}) < sum(1 for _ in leaves(p)): raise OptimError(type(self).__name__, 'each array once', 'an array in two places, which would make two steps', '`Tied` has one table for both ends')
         def update(w, dw, *kept):
-            if not all(a.flags.c_contiguous and a.shape == w.shape for a in (w, dw, *kept)): raise OptimError(type(self).__name__, f'arrays of the shape {w.shape}, in C order', [a.shape for a in (dw, *kept)])
-            self.update(*(a.reshape(-1) for a in (w, dw, *kept)), lr=lr, t=t, decay=self.decay if self.decays(w) else 0., scale=float32(scale))
+            for a in (w, dw, *kept):
+                if a.shape != w.shape or not a.flags.c_contiguous: raise OptimError(type(self).__name__, f'arrays of the shape {w.shape}, in C order', [a.shape for a in (dw, *kept)])
+            self.update(w.reshape(-1), dw.reshape(-1), *(a.reshape(-1) for a in kept), lr=lr, t=t, decay=self.decay if self.decays(w) else 0., scale=scale)
         layer.step(update, p, g, *state.kept)
         return replace(state, steps=t)
 

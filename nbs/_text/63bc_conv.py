@@ -104,7 +104,7 @@ class Conv2d(Layer):
         dy = dy.reshape(-1, self.channels)
         self._parameters_back(rows, dy, g)
         dx = np.zeros((n, H, W*C), dy.dtype)
-        _run(_put_back, dy)((dy @ w).reshape(n, H - k + 1, W - k + 1, k, k*C), C, dx)
+        _run(_put_back, dy)((dy @ w).reshape(n, *self.gives.sides[:2], k, k*C), C, dx)
         return dx.reshape(n, -1)
 
 class Conv2dFirst(Conv2d):
@@ -165,16 +165,40 @@ class MaxPool(Layer):
 # %% [markdown]
 # ## Proved
 #
-# As for the [other layers](63c_rules.ipynb): the backward code is the derivative of the forward code. The pool is looked at
-# twice, since its comparisons may come out in several ways.
+# As for the [other layers](63c_rules.ipynb): the backward code is the derivative of the forward code, for the layer and for the
+# loops. The pool is looked at twice, since its comparisons may come out in several ways.
+
+# %%
+#| hide
+#| export
+def _plain(fn): return getattr(fn, 'py_func', fn)
+
+def _loops(shape, C):
+    "Windows of this shape, on symbols."
+    def passes(forward, back):
+        def ahead(x): _plain(forward)(x, C, rows := np.empty(shape, object)); return rows, x.shape
+        def backward(saved, d): _plain(back)(d, C, dx := np.zeros(saved, object)); return dx,
+        return ahead, backward
+    return passes
+
+def _pooling(forward, back):
+    "A pool of 2 × 2, on symbols."
+    def ahead(x):
+        B, H, W, C = x.shape
+        _plain(forward)(x, 2, y := np.empty((B, H//2, W//2, C), object), at := np.empty(y.shape, int))
+        return y, (at, x.shape)
+    def backward(saved, dy): _plain(back)(dy, saved[0], 2, dx := np.zeros(saved[1], object)); return dx,
+    return ahead, backward
+
 
 # %%
 #| export
 RULES['convolution'] = Rule(Conv2d._forward, Conv2d._backward, _layer(Conv2d(Grid(3, 2, 2), 2, 2), None), {'x': (1, 12), 'w': (2, 8), 'b': (2,)})
-RULES['max pool'] = Rule(MaxPool._forward, MaxPool._backward, _layer(MaxPool(Grid(2, 4, 1)), None), {'x': (1, 8)}, (0, 1))
+RULES['windows'] = Rule(_read, _put_back, _loops((1, 2, 1, 2, 4), 2), {'x': (1, 3, 4)})
+RULES['max pool'] = Rule(_pool, _pool_back, _pooling, {'x': (1, 2, 4, 1)}, (0, 1))
 
 # %%
-for name in ('convolution', 'max pool'):
+for name in ('convolution', 'windows', 'max pool'):
     c = check(name)
     assert c.verdict == 'confirmed', c
     print(c)

@@ -151,50 +151,39 @@ s
 
 
 # %% [markdown]
-# One loop does the work of both products: a row of 128 sums takes in row after row of a matrix, each times a number. 64 of the
-# sums at a time stay in [eight registers](04_simd.ipynb) until they are done; each sum still grows strictly from left to right.
+# One loop does the work of both products: a row of sums takes in row after row of a matrix, each times a number. 64 sums at a
+# time stay in [eight registers](04_simd.ipynb); each still grows strictly from left to right. Rows of the result are shared out to
+# the threads. Since each number is computed by one thread, in the one order, the bits do not depend on how many there are.
 
 # %%
 #| export
 @njit(cache=caching())
-def _accumulate(sums, at, start, end, index, value, rows):
-    "sums[at + j] += value[k]*rows[HIDDEN*index[k] + j] for each j < HIDDEN, for k from start to end, in this order."
-    for c in range(0, HIDDEN, 64):
-        s = at + c
-        a, b, c0, d = load(sums, s), load(sums, s + 8), load(sums, s + 16), load(sums, s + 24)
-        e, f, g, h = load(sums, s + 32), load(sums, s + 40), load(sums, s + 48), load(sums, s + 56)
-        for k in range(start, end):
-            x, r = splat(value[k]), HIDDEN*index[k] + c
-            a, b, c0, d = a + x*load(rows, r), b + x*load(rows, r + 8), c0 + x*load(rows, r + 16), d + x*load(rows, r + 24)
-            e, f, g, h = e + x*load(rows, r + 32), f + x*load(rows, r + 40), g + x*load(rows, r + 48), h + x*load(rows, r + 56)
-        store(sums, s, a), store(sums, s + 8, b), store(sums, s + 16, c0), store(sums, s + 24, d)
-        store(sums, s + 32, e), store(sums, s + 40, f), store(sums, s + 48, g), store(sums, s + 56, h)
-
-
-# %% [markdown]
-# Pictures are independent of each other on the way forward, and the 784 rows of $W_1$ on the way back; both are shared out
-# to the threads. Since each number is computed by one thread, in the one order, the bits do not depend on how many there are.
-
-# %%
-#| export
-@njit(cache=caching(), parallel=True)
-def _pictures_forward(start, index, value, w, b, y):
-    "y = x w + b, with w (784, 128) and y (n, 128) flat."
-    for i in prange(len(start) - 1):
-        row = y[HIDDEN*i:HIDDEN*(i + 1)]
-        for j in range(HIDDEN): row[j] = 0
-        _accumulate(row, 0, start[i], start[i + 1], index, value, w)
-        for j in range(HIDDEN): row[j] += b[j]
+def _take_rows(sums, first, last, index, value, rows, m):
+    "sums[j] += value[k]*rows[m*index[k] + j] for each j < m, for k from first to last, in this order."
+    for j in range(0, m, 64):
+        s0, s1, s2, s3 = load(sums, j), load(sums, j + 8), load(sums, j + 16), load(sums, j + 24)
+        s4, s5, s6, s7 = load(sums, j + 32), load(sums, j + 40), load(sums, j + 48), load(sums, j + 56)
+        for k in range(first, last):
+            x, r = splat(value[k]), m*index[k] + j
+            s0, s1, s2, s3 = s0 + x*load(rows, r), s1 + x*load(rows, r + 8), s2 + x*load(rows, r + 16), s3 + x*load(rows, r + 24)
+            s4, s5, s6, s7 = s4 + x*load(rows, r + 32), s5 + x*load(rows, r + 40), s6 + x*load(rows, r + 48), s7 + x*load(rows, r + 56)
+        store(sums, j, s0), store(sums, j + 8, s1), store(sums, j + 16, s2), store(sums, j + 24, s3)
+        store(sums, j + 32, s4), store(sums, j + 40, s5), store(sums, j + 48, s6), store(sums, j + 56, s7)
 
 @njit(cache=caching(), parallel=True)
-def _pictures_back(start, index, value, dy, g):
-    "g += x^T dy, with g (784, 128) and dy (n, 128) flat."
-    for line in prange(28):
-        sums = np.empty(HIDDEN, float32)
-        for p in range(28*line, 28*line + 28):
-            for j in range(HIDDEN): sums[j] = 0
-            _accumulate(sums, 0, start[p], start[p + 1], index, value, dy)
-            for j in range(HIDDEN): g[HIDDEN*p + j] += sums[j]
+def _sparse_loops(start, index, value, rows, m, out, add):
+    "out (n, m) = x rows, or that added."
+    n = len(start) - 1
+    for i in prange(n):
+        sums = np.zeros(m, float32)
+        _take_rows(sums, start[i], start[i + 1], index, value, rows, m)
+        for j in range(m): out[m*i + j] = out[m*i + j] + sums[j] if add else sums[j]
+
+def sparse_matmul(x: Sparse, w: np.ndarray, out: np.ndarray | None = None, add: bool = False) -> np.ndarray:
+    "x w, the sums from left to right; or that added to `out`."
+    out = np.empty((len(x.start) - 1, w.shape[1]), float32) if out is None else out
+    _sparse_loops(*x, w.reshape(-1), w.shape[1], out.reshape(-1), add)
+    return out
 
 
 # %% [markdown]
@@ -224,11 +213,11 @@ class Pixels(Layer):
     takes, gives = PIXELS, HIDDEN
     def shapes(self): return {'w': (PIXELS, HIDDEN), 'b': (HIDDEN,)}
     def _forward(self, p, x):
-        if not isinstance(x, Pictures): return matmul(x, p[0], order='sequential') + p[1], x
-        _pictures_forward(*x.by_picture, p[0].reshape(-1), p[1], y := np.empty(len(x)*HIDDEN, float32))
-        return y.reshape(-1, HIDDEN), x
+        y = sparse_matmul(x.by_picture, p[0]) if isinstance(x, Pictures) else matmul(x, p[0], order='sequential')
+        y += p[1]
+        return y, x
     def _backward(self, p, x, dy, g):
-        if isinstance(x, Pictures): _pictures_back(*x.by_pixel, dy.reshape(-1), g[0].reshape(-1))
+        if isinstance(x, Pictures): sparse_matmul(x.by_pixel, dy, g[0], add=True)
         else: accumulate(g[0], matmul_tn(x, dy, order='sequential'), 'W')
         accumulate(g[1], col_sums(dy), 'b')
         return np.broadcast_to(float32(0), x.shape)
