@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PIXELS', 'HIDDEN', 'CLASSES', 'MLP', 'ORDERS', 'CONV', 'MODELS', 'init', 'pixels', 'Sparse', 'sparse',
-           'sparse_matmul', 'Pictures', 'Pixels', 'batches', 'list_pixels', 'guess', 'Epoch', 'train', 'name',
-           'picture', 'fresh', 'command']
+           'sparse_matmul', 'Pictures', 'Pixels', 'batches', 'list_pixels', 'guess', 'Epoch', 'train', 'steps_of',
+           'name', 'picture', 'fresh', 'command']
 
 # %% ../nbs/70_mnist.ipynb #1bc4d4b0
 import functools, operator, os, sys, time, zlib
@@ -22,7 +22,7 @@ from .data import Mnist, load_mnist
 from .nn.conv import Conv2d, Conv2dFirst, MaxPool
 from .nn.layer import Grid, Layer, Seq, accumulate, leaves
 from .nn.layers import Linear, ReLU
-from .optim import SGD, AdamW, Optimizer
+from .optim import SGD, AdamW, Optimizer, linear_decay
 from .processes import Alone, ProcessError, together
 from .simd import load, splat, store
 from .tensor import col_sums, cross_entropy, matmul, matmul_tn
@@ -184,15 +184,16 @@ def train(
     rule: Optimizer = SGD(lr=.1),
     world: Alone = Alone(),    # processes that share out each batch
     checkpoint: str | os.PathLike | None = None,   # continue from this file if it is there; the losses stand beside it
+    progress: bool = False,    # show a bar
     **options: Any,            # for the training loop
 ) -> Iterator[Epoch]:
     "Train by gradient descent; one `Epoch` after each pass. `TrainError` if the loss is no longer a number."
-    count = min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
+    count = steps_of(data, batch, steps)
     source = batches(data, batch, ORDERS[order] if network is MLP else pixels, count)
     list_pixels(source, count, world)
     run, log = training.Run(p, rule.start(network), np.random.default_rng(0)), checkpoint and f'{checkpoint}.log'
     training.step(network, cross_entropy, rule, replace(run, parameters=network.load(network.dump(p))), network.zeros(), source)   # compiles
-    options |= dict(checkpoint=checkpoint, log=log, world=world, data=name(data, batch, count))
+    options |= dict(progress=progress, checkpoint=checkpoint, log=log, world=world, data=name(data, batch, count))
     for e in range(epochs):
         losses, begin = [], time.perf_counter()
         run = training.train(network, source, rule, (e + 1)*count, cross_entropy, run, after=lambda run, loss: losses.append(float32(loss)), **options)
@@ -202,6 +203,10 @@ def train(
         if log: losses = [float32(line['loss']) for line in training.read_log(log)[e*count:(e + 1)*count]]
         hits = int((guess(run.parameters, data.test_images, network) == data.test_labels).sum())
         yield Epoch(e + 1, functools.reduce(operator.add, losses, float32(0))/float32(count), hits, seconds, losses)
+
+def steps_of(data: Mnist, batch: int, steps: int | None) -> int:
+    "How many steps an epoch has."
+    return min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
 
 def name(data: Mnist, batch: int, count: int) -> str:
     "A name for the batches, by which a checkpoint knows them again."
@@ -226,7 +231,9 @@ def picture(p: tuple, data: Mnist, losses: list, path: str | os.PathLike, networ
 # %% ../nbs/70_mnist.ipynb #da39f734
 CONV = Seq(Conv2dFirst(Grid(28, 28, 1), 8, 5), MaxPool(Grid(24, 24, 8)), ReLU(),
            Conv2d(Grid(12, 12, 8), 16, 5), MaxPool(Grid(8, 8, 16)), ReLU(), Linear(256, CLASSES))
-MODELS = {'mlp': (MLP, SGD(lr=.1)), 'conv': (CONV, AdamW(lr=3e-3))}   # and what they learn well with
+MODELS = {   # a network, a learning rate, and the optimizer that it learns well with, in so many steps
+    'mlp': (MLP, .1, lambda lr, steps: SGD(lr=lr)),
+    'conv': (CONV, .01, lambda lr, steps: AdamW(lr=linear_decay(lr, steps)))}
 
 def fresh(network: Layer, seed: int = 0) -> tuple:
     "Parameters before the first step."
@@ -241,14 +248,14 @@ def fresh(network: Layer, seed: int = 0) -> tuple:
 @click.option('--seed', type=click.IntRange(0), default=0, show_default=True, help='Of the first weights.')
 @click.option('--batch', type=click.IntRange(1, 60_000), default=100, show_default=True, help='Pictures a step.')
 @click.option('--micro', type=click.IntRange(1), default=1, show_default=True, help='Parts that a batch is computed in.')
-@click.option('--lr', type=click.FloatRange(0, min_open=True), help='Learning rate; default: 0.1, and 0.003 for convolutions.')
+@click.option('--lr', type=click.FloatRange(0, min_open=True), help='Learning rate; default: 0.1, and falling from 0.01 for convolutions.')
 @click.option('--threads', type=click.IntRange(1), help='Default: one a core.')
 @click.option('--mpi', is_flag=True, help='Share out each batch to the processes that mpiexec has started.')
 @click.option('--checkpoint', type=click.Path(dir_okay=False), help='Save to this file, and continue from it if it is there.')
 @click.option('--out', type=click.Path(file_okay=False), default='.', show_default=True, help='Folder for mnist.png.')
 def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, checkpoint, out):
     "Train a network to read handwritten digits."
-    drawing, world, (network, rule) = Path(out)/'mnist.png', Alone(), MODELS[model]
+    drawing, world, (network, usual, rule) = Path(out)/'mnist.png', Alone(), MODELS[model]
     try:
         world = together() if mpi else world
         say = click.echo if world.rank == 0 else lambda text: None
@@ -256,7 +263,8 @@ def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, c
         data, p, losses = load_mnist(), fresh(network, seed), []
         say(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
         if mpi: say(f'{world.size} processes' if world.size > 1 else 'one process; `mpiexec -n 2 bendml mnist --mpi` starts two')
-        for e in train(p, data, epochs, steps, order, batch, network, replace(rule, lr=lr or rule.lr), world, checkpoint, micro=micro):
+        rule = rule(lr or usual, epochs*steps_of(data, batch, steps))
+        for e in train(p, data, epochs, steps, order, batch, network, rule, world, checkpoint, progress=True, micro=micro):
             say(f'epoch {e.number}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
             losses += e.losses
         if world.rank == 0: picture(p, data, losses, drawing, network)

@@ -195,7 +195,7 @@ def _pooling(forward, back):
 #| export
 RULES['convolution'] = Rule(Conv2d._forward, Conv2d._backward, _layer(Conv2d(Grid(3, 2, 2), 2, 2), None), {'x': (1, 12), 'w': (2, 8), 'b': (2,)})
 RULES['windows'] = Rule(_read, _put_back, _loops((1, 2, 1, 2, 4), 2), {'x': (1, 3, 4)})
-RULES['max pool'] = Rule(_pool, _pool_back, _pooling, {'x': (1, 2, 4, 1)}, (0, 1))
+RULES['max pool'] = Rule(_pool, _pool_back, _pooling, {'x': (1, 4, 4, 1)}, (0, 1))
 
 # %%
 for name in ('convolution', 'windows', 'max pool'):

@@ -30,7 +30,7 @@ from bendml.data import Mnist, load_mnist
 from bendml.nn.conv import Conv2d, Conv2dFirst, MaxPool
 from bendml.nn.layer import Grid, Layer, Seq, accumulate, leaves
 from bendml.nn.layers import Linear, ReLU
-from bendml.optim import SGD, AdamW, Optimizer
+from bendml.optim import SGD, AdamW, Optimizer, linear_decay
 from bendml.processes import Alone, ProcessError, together
 from bendml.simd import load, splat, store
 from bendml.tensor import col_sums, cross_entropy, matmul, matmul_tn
@@ -292,15 +292,16 @@ def train(
     rule: Optimizer = SGD(lr=.1),
     world: Alone = Alone(),    # processes that share out each batch
     checkpoint: str | os.PathLike | None = None,   # continue from this file if it is there; the losses stand beside it
+    progress: bool = False,    # show a bar
     **options: Any,            # for the training loop
 ) -> Iterator[Epoch]:
     "Train by gradient descent; one `Epoch` after each pass. `TrainError` if the loss is no longer a number."
-    count = min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
+    count = steps_of(data, batch, steps)
     source = batches(data, batch, ORDERS[order] if network is MLP else pixels, count)
     list_pixels(source, count, world)
     run, log = training.Run(p, rule.start(network), np.random.default_rng(0)), checkpoint and f'{checkpoint}.log'
     training.step(network, cross_entropy, rule, replace(run, parameters=network.load(network.dump(p))), network.zeros(), source)   # compiles
-    options |= dict(checkpoint=checkpoint, log=log, world=world, data=name(data, batch, count))
+    options |= dict(progress=progress, checkpoint=checkpoint, log=log, world=world, data=name(data, batch, count))
     for e in range(epochs):
         losses, begin = [], time.perf_counter()
         run = training.train(network, source, rule, (e + 1)*count, cross_entropy, run, after=lambda run, loss: losses.append(float32(loss)), **options)
@@ -310,6 +311,10 @@ def train(
         if log: losses = [float32(line['loss']) for line in training.read_log(log)[e*count:(e + 1)*count]]
         hits = int((guess(run.parameters, data.test_images, network) == data.test_labels).sum())
         yield Epoch(e + 1, functools.reduce(operator.add, losses, float32(0))/float32(count), hits, seconds, losses)
+
+def steps_of(data: Mnist, batch: int, steps: int | None) -> int:
+    "How many steps an epoch has."
+    return min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
 
 def name(data: Mnist, batch: int, count: int) -> str:
     "A name for the batches, by which a checkpoint knows them again."
@@ -321,7 +326,7 @@ def name(data: Mnist, batch: int, count: int) -> str:
 
 # %%
 for order in ORDERS:
-    e, = train(init(), digits, steps=50, order=order, progress=False)
+    e, = train(init(), digits, steps=50, order=order)
     print(f'{order:10}  loss {e.loss!s}  hits {e.hits}/10000')
     assert (str(e.loss), e.hits) == ('1.6616004', 7829)
 
@@ -338,7 +343,7 @@ assert np.array_equal(MLP.dump(slow), MLP.dump(fast))
 
 # %%
 p = init()
-e, = train(p, digits, progress=False)
+e, = train(p, digits)
 print(f'loss {e.loss!s}  hits {e.hits}/10000')
 assert (str(e.loss), e.hits) == ('0.5204771', 9129)
 
@@ -380,7 +385,9 @@ shown
 #| export
 CONV = Seq(Conv2dFirst(Grid(28, 28, 1), 8, 5), MaxPool(Grid(24, 24, 8)), ReLU(),
            Conv2d(Grid(12, 12, 8), 16, 5), MaxPool(Grid(8, 8, 16)), ReLU(), Linear(256, CLASSES))
-MODELS = {'mlp': (MLP, SGD(lr=.1)), 'conv': (CONV, AdamW(lr=3e-3))}   # and what they learn well with
+MODELS = {   # a network, a learning rate, and the optimizer that it learns well with, in so many steps
+    'mlp': (MLP, .1, lambda lr, steps: SGD(lr=lr)),
+    'conv': (CONV, .01, lambda lr, steps: AdamW(lr=linear_decay(lr, steps)))}
 
 def fresh(network: Layer, seed: int = 0) -> tuple:
     "Parameters before the first step."
@@ -388,8 +395,8 @@ def fresh(network: Layer, seed: int = 0) -> tuple:
 
 
 # %%
-network, rule = MODELS['conv']
-e, = train(fresh(network), digits, network=network, rule=rule, progress=False)
+network, lr, rule = MODELS['conv']
+e, = train(fresh(network), digits, network=network, rule=rule(lr, 600))
 assert e.hits >= 9800
 print(f'{network.count} parameters, loss {e.loss:.3f}  hits {e.hits}/10000')
 
@@ -409,14 +416,14 @@ print(f'{network.count} parameters, loss {e.loss:.3f}  hits {e.hits}/10000')
 @click.option('--seed', type=click.IntRange(0), default=0, show_default=True, help='Of the first weights.')
 @click.option('--batch', type=click.IntRange(1, 60_000), default=100, show_default=True, help='Pictures a step.')
 @click.option('--micro', type=click.IntRange(1), default=1, show_default=True, help='Parts that a batch is computed in.')
-@click.option('--lr', type=click.FloatRange(0, min_open=True), help='Learning rate; default: 0.1, and 0.003 for convolutions.')
+@click.option('--lr', type=click.FloatRange(0, min_open=True), help='Learning rate; default: 0.1, and falling from 0.01 for convolutions.')
 @click.option('--threads', type=click.IntRange(1), help='Default: one a core.')
 @click.option('--mpi', is_flag=True, help='Share out each batch to the processes that mpiexec has started.')
 @click.option('--checkpoint', type=click.Path(dir_okay=False), help='Save to this file, and continue from it if it is there.')
 @click.option('--out', type=click.Path(file_okay=False), default='.', show_default=True, help='Folder for mnist.png.')
 def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, checkpoint, out):
     "Train a network to read handwritten digits."
-    drawing, world, (network, rule) = Path(out)/'mnist.png', Alone(), MODELS[model]
+    drawing, world, (network, usual, rule) = Path(out)/'mnist.png', Alone(), MODELS[model]
     try:
         world = together() if mpi else world
         say = click.echo if world.rank == 0 else lambda text: None
@@ -424,7 +431,8 @@ def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, c
         data, p, losses = load_mnist(), fresh(network, seed), []
         say(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
         if mpi: say(f'{world.size} processes' if world.size > 1 else 'one process; `mpiexec -n 2 bendml mnist --mpi` starts two')
-        for e in train(p, data, epochs, steps, order, batch, network, replace(rule, lr=lr or rule.lr), world, checkpoint, micro=micro):
+        rule = rule(lr or usual, epochs*steps_of(data, batch, steps))
+        for e in train(p, data, epochs, steps, order, batch, network, rule, world, checkpoint, progress=True, micro=micro):
             say(f'epoch {e.number}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
             losses += e.losses
         if world.rank == 0: picture(p, data, losses, drawing, network)
