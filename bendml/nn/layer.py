@@ -49,7 +49,7 @@ def type_of(x: Any, where: str) -> Type:
     "The type of an array or a pair of arrays; `LayerError` for what is neither float32 nor whole numbers."
     if isinstance(x, tuple): return tuple(type_of(v, where) for v in x)
     if not isinstance(x, np.ndarray):
-        if hasattr(x, 'type'): return x.type
+        if isinstance(t := getattr(x, 'type', None), int | Grid): return t
         raise LayerError(where, 'an array', type(x).__name__)
     if np.issubdtype(x.dtype, np.integer): return 'ids'
     if x.dtype != float32: raise LayerError(where, 'float32', x.dtype, 'x.astype(np.float32)')

@@ -20,7 +20,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.checkpoint import CheckpointError, load, save
+from bendml.checkpoint import CheckpointError, load, save, write_atomically
 from bendml.nn.layer import Layer, leaves
 from bendml.nn.layers import cross_entropy
 from bendml.optim import Optimizer, State, clip
@@ -246,18 +246,20 @@ class _log:
     def __enter__(self) -> Callable[[dict], None]:
         if self.path is None: return lambda seen: None
         kept = [line for line in read_log(self.path) if line['step'] <= self.steps] if os.path.exists(self.path) else []
-        self.file = open(self.path, 'w', buffering=1)
-        for line in kept: print(json.dumps(line), file=self.file)
+        write_atomically(self.path, (f'{json.dumps(line)}\n'.encode() for line in kept))
+        self.file = open(self.path, 'a', buffering=1)
         return lambda seen: print(json.dumps(seen), file=self.file)
     def __exit__(self, *_):
         if self.path is not None: self.file.close()
 
 def read_log(path: str | os.PathLike) -> list[dict]:
-    "The lines of a log; a last line that was cut off is left out."
+    "The lines of a log, up to one that was cut off or is none."
     out = []
     for line in Path(path).read_text().splitlines():
-        try: out.append(json.loads(line))
-        except json.JSONDecodeError: break
+        try: seen = json.loads(line)
+        except (ValueError, RecursionError): break
+        if not isinstance(seen, dict) or not isinstance(seen.get('step'), int): break
+        out.append(seen)
     return out
 
 def plot_log(path: str | os.PathLike, to: str | os.PathLike) -> None:
