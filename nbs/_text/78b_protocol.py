@@ -116,7 +116,6 @@ def _texts(model: Model, asked: Options, prompts: list, usual: int | None) -> li
 
 
 # %%
-import json
 CompletionRequest.model_validate_json('{"model": "smollm2", "prompt": "Hello", "max_tokens": 4, "logprobs": null}')
 
 
@@ -205,7 +204,8 @@ smol = load_model('smollm2', context=512)
 asked = parse(CompletionRequest, b'{"model": "smollm2", "prompt": "The capital of France is", "max_tokens": 3, "temperature": 0}')
 texts = asked.texts(smol)
 for text in texts: pieces = list(text)
-Answer('smollm2', chat=False).whole(texts)
+answer = Answer('smollm2', chat=False).whole(texts)
+answer['choices'], answer['usage']
 
 # %% [markdown]
 # ## What this does not show

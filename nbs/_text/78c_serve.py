@@ -20,7 +20,7 @@
 # %%
 #| hide
 #| export
-import asyncio, functools, json, socket
+import asyncio, contextlib, functools, json, logging, socket
 from collections.abc import AsyncIterator
 
 import click
@@ -63,6 +63,7 @@ class Ticket:
 BODY = 1 << 20    # bytes of a request
 ARRIVE = 30       # seconds in which a request has to arrive
 STALL = 60        # seconds that a reader may stand still
+GONE = 499        # the status of an answer that nobody reads any more
 
 async def read_body(request) -> bytes:
     "All of a request; a `Refusal` if it is no JSON, too long or too slow."
@@ -133,7 +134,7 @@ async def reply(model: Model, scheduler, chat: bool, request):
     except ValueError as e: raise Refusal(400, str(e), 'messages' if chat else 'prompt', 'context_length_exceeded'*(type(e).__name__ == 'ContextError') or None) from None
     answer = Answer(model.name, chat)
     if asked.stream: return _stream_response(ticket, _events(ticket, answer, bool((asked.stream_options or {}).get('include_usage'))))
-    try: return JSONResponse(answer.whole(ticket.texts)) if await _all(ticket, request) else Response(status_code=499)
+    try: return JSONResponse(answer.whole(ticket.texts)) if await _all(ticket, request) else Response(status_code=GONE)
     finally: ticket.cancel()
 
 def _stream_response(ticket: Ticket, events):
@@ -160,12 +161,12 @@ def app(
     names: tuple[str, ...] = (),  # further host names that it answers to
 ):                                # an ASGI application (Starlette)
     "The OpenAI interface to one model: `/v1/models`, `/v1/completions`, `/v1/chat/completions`; and `/health`."
-    import contextlib
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.responses import JSONResponse
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
     from bendml.serve.protocol import Refusal
     from bendml.serve.scheduler import Scheduler
@@ -179,6 +180,7 @@ def app(
 
     def refuse(request, e: Refusal): return JSONResponse(e.body(), e.status, headers={'retry-after': '1'} if e.status == 429 else None)
     def http(request, e: HTTPException): return refuse(request, Refusal(e.status_code, f'{request.method} {request.url.path}: {e.detail}'))
+    def left(request, e: ClientDisconnect): return Response(status_code=GONE)
     def broken(request, e: Exception): return refuse(request, Refusal(500, 'something is wrong on our side'))
     async def models(request): return JSONResponse({'object': 'list', 'data': [card]})
     async def health(request): return JSONResponse({'status': 'ok', 'writing': len(scheduler.active), 'waiting': len(scheduler.row)})
@@ -191,14 +193,15 @@ def app(
         routes=[Route('/v1/models', models), Route('/v1/models/{name:path}', one), Route('/health', health),
                 Route('/v1/completions', completions, methods=['POST']), Route('/v1/chat/completions', chat, methods=['POST'])],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=['localhost', '127.0.0.1', '[::1]', *names])],
-        exception_handlers={Refusal: refuse, HTTPException: http, Exception: broken}, lifespan=life)
+        exception_handlers={Refusal: refuse, HTTPException: http, ClientDisconnect: left, Exception: broken}, lifespan=life)
 
 
 # %%
 from starlette.testclient import TestClient
 client = TestClient(app(load_model('smollm2', context=512)), base_url='http://localhost').__enter__()
 asked = {'model': 'smollm2', 'messages': [{'role': 'user', 'content': 'Say hello.'}], 'max_tokens': 12, 'temperature': 0}
-client.post('/v1/chat/completions', json=asked).json()
+answer = client.post('/v1/chat/completions', json=asked).json()
+answer['choices'], answer['usage']
 
 # %% [markdown]
 # The same in pieces, as they are written:
@@ -266,8 +269,9 @@ def command(name, dtype, threads, context, parallel, waiting, host, port):
     except OSError as e: raise click.ClickException(f'{host}:{port} or {name}: {e}') from None
     except ValueError as e: raise click.ClickException(str(e)) from None
     click.echo(f'{model.name} at http://{host}:{listener.getsockname()[1]}/v1 (Ctrl-C ends it)')
+    logging.getLogger('asyncio').setLevel(logging.ERROR)   # that a client has left is no news
     config = uvicorn.Config(application, log_level='warning', limit_concurrency=parallel + waiting + 64, timeout_graceful_shutdown=5)
-    uvicorn.Server(config).run(sockets=[listener])
+    with contextlib.suppress(KeyboardInterrupt): uvicorn.Server(config).run(sockets=[listener])
 
 # %% [markdown]
 # ## What this does not show
