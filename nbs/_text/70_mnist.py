@@ -432,16 +432,17 @@ def command(model, epochs, steps, order, seed, batch, micro, lr, threads, mpi, c
     drawing, world, (network, usual, rule) = Path(out)/'mnist.png', Alone(), MODELS[model]
     try:
         world = together() if mpi else world
-        say = click.echo if world.rank == 0 else lambda text: None
-        if threads or mpi: set_threads(threads or max(1, get_threads()//world.here))
-        data, p, losses = load_mnist(), fresh(network, seed), []
-        say(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
-        if mpi: say(f'{world.size} processes' if world.size > 1 else 'one process; `mpiexec -n 2 bendml mnist --mpi` starts two')
-        rule = rule(lr or usual, epochs*steps_of(data, batch, steps))
-        for e in train(p, data, epochs, steps, order, batch, network, rule, world, checkpoint, progress=True, micro=micro):
-            say(f'epoch {e.number}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
-            losses += e.losses
-        if world.rank == 0: picture(p, data, losses, drawing, network)
+        with world:
+            say = click.echo if world.rank == 0 else lambda text: None
+            if threads or mpi: set_threads(threads or max(1, get_threads()//world.here))
+            data, p, losses = load_mnist(), fresh(network, seed), []
+            say(f'{len(data.train_labels)} pictures to learn from; the loss curve goes to {drawing}')
+            if mpi: say(f'{world.size} processes' if world.size > 1 else 'one process; `mpiexec -n 2 bendml mnist --mpi` starts two')
+            rule = rule(lr or usual, epochs*steps_of(data, batch, steps))
+            for e in train(p, data, epochs, steps, order, batch, network, rule, world, checkpoint, progress=True, micro=micro):
+                say(f'epoch {e.number}  loss {e.loss!s}  hits {e.hits}/10000  {e.seconds:.1f} s')
+                losses += e.losses
+            if world.rank == 0: picture(p, data, losses, drawing, network)
     except (ArithmeticError, ValueError, OSError, RuntimeError) as error:
         if world.rank == 0 or not getattr(error, 'everywhere', False): raise click.ClickException(str(error))
         sys.exit(1)   # process 0 says it
