@@ -186,8 +186,15 @@ def _sparse_loops(start, index, value, rows, out):
     for i in prange(len(start) - 1):
         if start[i] < start[i + 1]: _take_rows(out, 128*i, start[i], start[i + 1], index, value, rows)
 
-def sparse_matmul(x: Sparse, w: np.ndarray, out: np.ndarray) -> np.ndarray:
-    "out (n, 128) += x w, w (k, 128): the sums from left to right."
+def sparse_matmul(
+    x: Sparse,                      # (n, k)
+    w: np.ndarray,                  # (k, 128)
+    out: np.ndarray | None = None,  # (n, 128)
+    add: bool = False,              # to what is in `out`
+) -> np.ndarray:                    # (n, 128)
+    "x w, each sum from left to right."
+    if out is None: out, add = np.zeros((len(x.start) - 1, HIDDEN), float32), True
+    if not add: out.fill(0)
     _sparse_loops(*x, w.reshape(-1), out.reshape(-1))
     return out
 
@@ -219,11 +226,11 @@ class Pixels(Layer):
     takes, gives = PIXELS, HIDDEN
     def shapes(self): return {'w': (PIXELS, HIDDEN), 'b': (HIDDEN,)}
     def _forward(self, p, x):
-        y = sparse_matmul(x.by_picture, p[0], np.zeros((len(x), HIDDEN), float32)) if isinstance(x, Pictures) else matmul(x, p[0], order='sequential')
+        y = sparse_matmul(x.by_picture, p[0]) if isinstance(x, Pictures) else matmul(x, p[0], order='sequential')
         y += p[1]
         return y, x
     def _backward(self, p, x, dy, g):
-        if isinstance(x, Pictures): sparse_matmul(x.by_pixel, dy, g[0])
+        if isinstance(x, Pictures): sparse_matmul(x.by_pixel, dy, g[0], add=True)
         else: accumulate(g[0], matmul_tn(x, dy, order='sequential'), 'W')
         accumulate(g[1], col_sums(dy), 'b')
         return np.broadcast_to(float32(0), x.shape)
