@@ -5,7 +5,7 @@
 import os, statistics, subprocess, sys, time
 
 
-def alternate(rows: dict, rounds: int = int(os.environ.get('ROUNDS', 9))) -> dict:
+def alternate(rows: dict, rounds: int = 9) -> dict:
     "Run each row's function in turn, `rounds` times after one to warm up; the seconds of each."
     seconds = {name: [] for name in rows}
     for turn in range(rounds + 1):
