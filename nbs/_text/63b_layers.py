@@ -19,8 +19,10 @@ import numpy as np
 from numpy import float32, uint32
 
 from bendml.autograd.symbols import RULES, Rule, check
-from bendml.nn.attention import CONVENTIONS, angles, attend, attend_back, rotate
+from bendml.nn.attention import CONVENTIONS, angles, rotate
+from bendml.nn.blocks import attend_rows, attend_rows_back
 from bendml.nn.elementary import mix, sigmoid, tanh
+from bendml.nn.products import product
 from bendml.nn.layer import Add, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate
 from bendml.nn import rows
 from bendml.nn.rows import _ALL
@@ -32,7 +34,8 @@ from numba import njit, prange
 # ## Linear
 #
 # $y = xW^\top + b$. A row of $W$ holds the weights of one output, as PyTorch and Llama files store it. On the way back
-# $dx = dy\,W$, $dW = dy^\top x$, and $db$ is the sum of $dy$ over all rows.
+# $dx = dy\,W$, $dW = dy^\top x$, and $db$ is the sum of $dy$ over all rows. The output starts as the bias, and the
+# [product](60b_products.ipynb) is added to it; likewise $dW$ to what is there.
 
 # %%
 #| export
@@ -48,16 +51,16 @@ class Linear(Layer):
         w = rng.uniform(-self.n**-.5, self.n**-.5, (self.m, self.n)).astype(float32)
         return (w, np.zeros(self.m, float32))[:1 + self.bias]
     def _forward(self, p, x):
-        y = x.reshape(-1, self.n) @ p[0].T
-        if self.bias: y += p[1]
+        rows = x.reshape(-1, self.n)
+        y = product(rows, p[0].T, np.repeat(p[1][None], len(rows), 0), add=True) if self.bias else product(rows, p[0].T)
         return y.reshape(*x.shape[:-1], self.m), (p[0], x)
     def _parameters_back(self, saved, dy, g):
-        accumulate(g[0], dy.T @ saved[1].reshape(-1, self.n), 'W')
+        product(dy.T, saved[1].reshape(-1, self.n), g[0], add=True)
         if self.bias: accumulate(g[1], dy.sum(0), 'b')
     def _backward(self, p, saved, dy, g):
         dy = dy.reshape(-1, self.m)
         self._parameters_back(saved, dy, g)
-        return (dy @ saved[0]).reshape(saved[1].shape)
+        return product(dy, saved[0]).reshape(saved[1].shape)
 
 class LinearFirst(Linear):
     "A linear layer that stands first: nobody needs the derivative by its input, and it is zero."
@@ -327,30 +330,21 @@ class Attend(Layer):
     kv = property(lambda self: self.groups or self.heads)
     takes = property(lambda self: (self.heads + 2*self.kv)*self.size)
     gives = property(lambda self: self.heads*self.size)
-    def _split(self, x):
-        "(B, T, ...) to queries (B, K, G, T, D), and keys and values (B, K, 1, T, D)."
-        B, T, H, K, D = *x.shape[:2], self.heads, self.kv, self.size
-        x = x.reshape(B, T, H + 2*K, D)
-        q, k, v = x[:, :, :H], x[:, :, H:H + K], x[:, :, H + K:]
-        return q.reshape(B, T, K, H//K, D).transpose(0, 2, 3, 1, 4), *(a.transpose(0, 2, 1, 3)[:, :, None] for a in (k, v))
     def _turn(self, x, back=False):
         "Queries and keys, (B, T, H + 2 K, D), are turned; values are not."
         turned = self.heads + self.kv
         x[:, :, :turned] = rotate(np.ascontiguousarray(x[:, :, :turned]), *angles(x.shape[1], self.size, self.base), self.rotary, back)
     def _forward(self, p, x):
         if x.ndim != 3: raise LayerError(self.name, f'(B, T, {self.takes})', x.shape)
-        if self.rotary: self._turn((x := x.copy()).reshape(*x.shape[:2], -1, self.size))
-        q, k, v = self._split(x)
-        y, weights = attend(q, k, v)
-        return y.transpose(0, 3, 1, 2, 4).reshape(*x.shape[:2], self.gives), (q, k, v, weights)
+        if self.rotary: self._turn((x := x.copy('C')).reshape(*x.shape[:2], -1, self.size))
+        x = np.ascontiguousarray(x)
+        y, logs = attend_rows(x, self.kv, self.heads//self.kv)
+        return y, (x, y, logs)
     def _backward(self, p, saved, dy, g):
-        (B, T), H, K, D = dy.shape[:2], self.heads, self.kv, self.size
-        dq, dk, dv = attend_back(*saved, dy.reshape(B, T, K, H//K, D).transpose(0, 2, 3, 1, 4))
-        dx = np.empty((B, T, H + 2*K, D), float32)
-        dx[:, :, :H] = dq.transpose(0, 3, 1, 2, 4).reshape(B, T, H, D)
-        for at, d in ((H, dk), (H + K, dv)): dx[:, :, at:at + K] = d[:, :, 0].transpose(0, 2, 1, 3)
-        if self.rotary: self._turn(dx, back=True)
-        return dx.reshape(B, T, self.takes)
+        x, y, logs = saved
+        dx = attend_rows_back(x, self.kv, self.heads//self.kv, y, logs, dy)
+        if self.rotary: self._turn(dx.reshape(*x.shape[:2], -1, self.size), back=True)
+        return dx
 
 
 # %%
