@@ -19,6 +19,7 @@ from .attention import CONVENTIONS, angles, rotate
 from .blocks import attend_rows, attend_rows_back
 from .elementary import mix, sigmoid, tanh
 from .products import product
+from .room import room
 from .layer import Add, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate
 from . import rows
 from .rows import _ALL
@@ -39,7 +40,8 @@ class Linear(Layer):
         return (w, np.zeros(self.m, float32))[:1 + self.bias]
     def _forward(self, p, x):
         rows = x.reshape(-1, self.n)
-        y = product(rows, p[0].T, np.repeat(p[1][None], len(rows), 0), add=True) if self.bias else product(rows, p[0].T)
+        if self.bias: product(rows, p[0].T, y := _spread(p[1], len(rows)), add=True)
+        else: y = product(rows, p[0].T)
         return y.reshape(*x.shape[:-1], self.m), (p[0], x)
     def _parameters_back(self, saved, dy, g):
         product(dy.T, saved[1].reshape(-1, self.n), g[0], add=True)
@@ -48,6 +50,12 @@ class Linear(Layer):
         dy = dy.reshape(-1, self.m)
         self._parameters_back(saved, dy, g)
         return product(dy, saved[0]).reshape(saved[1].shape)
+
+def _spread(b: np.ndarray, n: int) -> np.ndarray:
+    "n rows of b, to add to."
+    if b.dtype != float32: return np.repeat(b[None], n, 0)
+    np.copyto(y := room(n, len(b)), b)
+    return y
 
 class LinearFirst(Linear):
     "A linear layer that stands first: nobody needs the derivative by its input, and it is zero."
@@ -129,10 +137,10 @@ class Activation(Layer):
     keeps_output = False   # whether the way back needs the output, or the input
     def _forward(self, p, x):
         x = np.ascontiguousarray(x)
-        rows.map_all(type(self).forwards, x.ravel(), (y := np.empty_like(x)).reshape(-1))
+        rows.map_all(type(self).forwards, x.ravel(), (y := room(*x.shape)).reshape(-1))
         return y, y if self.keeps_output else x
     def _backward(self, p, saved, dy, g):
-        rows.map_back(type(self).backwards, saved.ravel(), np.ascontiguousarray(dy).ravel(), (dx := np.empty_like(saved)).reshape(-1))
+        rows.map_back(type(self).backwards, saved.ravel(), np.ascontiguousarray(dy).ravel(), (dx := room(*saved.shape)).reshape(-1))
         return dx
 
 def _activation(name: str, doc: str, forwards: Callable, backwards: Callable, keeps_output: bool = False) -> type:
@@ -152,11 +160,11 @@ class Softmax(Layer):
     "Each row becomes positive and sums to one."
     forwards, backwards = rows.softmax_row, rows.softmax_row_back
     def _forward(self, p, x):
-        y = np.empty_like(x, order='C')
+        y = room(*x.shape)
         if x.shape[-1]: rows.rows_all(type(self).forwards, _rows(x), _rows(y))
         return y, y
     def _backward(self, p, y, dy, g):
-        dx = np.empty_like(y)
+        dx = room(*y.shape)
         if y.shape[-1]: rows.rows_back(type(self).backwards, _rows(y), _rows(dy), _rows(dx))
         return dx
 
@@ -175,13 +183,13 @@ class LayerNorm(Layer):
     def shapes(self): return {'gain': (self.width,), 'bias': (self.width,)}
     def fresh(self, rng): return np.ones(self.width, float32), np.zeros(self.width, float32)
     def _forward(self, p, x):
-        x, y = np.ascontiguousarray(x), np.empty(x.shape, float32)
+        x, y = np.ascontiguousarray(x), room(*x.shape)
         mean, r = np.empty((2, x.size//self.width), float32)
         rows.layer_norm_rows(_rows(x), *p, float32(self.eps), _rows(y), mean, r)
         return y, (x, p[0], mean, r)
     def _backward(self, p, saved, dy, g):
         x, gain, mean, r = saved
-        rows.layer_norm_rows_back(_rows(x), gain, mean, r, _rows(dy), _rows(dx := np.empty_like(x)), *g)
+        rows.layer_norm_rows_back(_rows(x), gain, mean, r, _rows(dy), _rows(dx := room(*x.shape)), *g)
         return dx
 
 @dataclass(frozen=True)
@@ -193,12 +201,12 @@ class RMSNorm(Layer):
     def shapes(self): return {'gain': (self.width,)}
     def fresh(self, rng): return np.ones(self.width, float32),
     def _forward(self, p, x):
-        x, y, r = np.ascontiguousarray(x), np.empty(x.shape, float32), np.empty(x.size//self.width, float32)
+        x, y, r = np.ascontiguousarray(x), room(*x.shape), np.empty(x.size//self.width, float32)
         rows.rms_norm_rows(_rows(x), *p, float32(self.eps), _rows(y), r)
         return y, (x, p[0], r)
     def _backward(self, p, saved, dy, g):
         x, gain, r = saved
-        rows.rms_norm_rows_back(_rows(x), gain, r, _rows(dy), _rows(dx := np.empty_like(x)), *g)
+        rows.rms_norm_rows_back(_rows(x), gain, r, _rows(dy), _rows(dx := room(*x.shape)), *g)
         return dx
 
 # %% ../../nbs/63b_layers.ipynb #43884e6a

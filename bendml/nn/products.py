@@ -17,6 +17,7 @@ from numba.extending import register_model
 from numpy import float32
 
 from ..kernel import Buf, Size, f32, kernel, requires, word
+from .room import room
 from ..simd import Access, _F32, _I32, _features, _flat, _index, _word, load, store
 from ..threads import get_threads
 
@@ -233,7 +234,7 @@ def product(
         if not add: return np.matmul(a, b, out=out)
         out += np.matmul(a, b)
         return out
-    if out is None: out = np.empty((n, m), float32)
+    if out is None: out = room(n, m)
     flat = lambda x: x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
     args = flat(a), a.strides[0]//4, a.strides[1]//4, flat(b), b.strides[0]//4, b.strides[1]//4, out.reshape(-1), n, k, m, add
     if get_threads() == 1: product_alone(*args)

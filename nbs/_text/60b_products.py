@@ -27,6 +27,7 @@ from numba.extending import register_model
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, requires, word
+from bendml.nn.room import room
 from bendml.simd import Access, _F32, _I32, _features, _flat, _index, _word, load, store
 from bendml.threads import get_threads
 
@@ -278,7 +279,7 @@ def product(
         if not add: return np.matmul(a, b, out=out)
         out += np.matmul(a, b)
         return out
-    if out is None: out = np.empty((n, m), float32)
+    if out is None: out = room(n, m)
     flat = lambda x: x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
     args = flat(a), a.strides[0]//4, a.strides[1]//4, flat(b), b.strides[0]//4, b.strides[1]//4, out.reshape(-1), n, k, m, add
     if get_threads() == 1: product_alone(*args)

@@ -26,6 +26,7 @@ from numpy import float32
 from bendml.autograd.symbols import RULES, Rule, check, on_symbols
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires, word
 from bendml.nn.elementary import exp
+from bendml.nn.room import room
 from bendml.nn.rows import _ONE, softmax_row
 from bendml.tensor.gemm import COLS, ROWS, pack_cols, product_cut
 from numba import njit
@@ -329,14 +330,14 @@ def attend_rows(
     "Causal attention: the answers, and the logarithms that the way back needs."
     B, T, row = x.shape
     D = row//(K*(G + 2))
-    y, logs = np.empty((B, T, K*G*D), float32), np.empty((B, K*G, T), float32)
+    y, logs = room(B, T, K*G*D), np.empty((B, K*G, T), float32)
     if y.size: attend_all(B, T, K, G, D, row, x.reshape(-1), D**-.5, y.reshape(-1), logs.reshape(-1))
     return y, logs
 
 def attend_rows_back(x: np.ndarray, K: int, G: int, y: np.ndarray, logs: np.ndarray, dy: np.ndarray) -> np.ndarray:
     "The derivative by x."
     B, T, row = x.shape
-    D, dx = row//(K*(G + 2)), np.zeros_like(x)
+    D, dx = row//(K*(G + 2)), room(*x.shape)
     if y.size: attend_all_back(B, T, K, G, D, row, x.reshape(-1), D**-.5, y.reshape(-1), np.ascontiguousarray(dy).reshape(-1), logs.reshape(-1), dx.reshape(-1))
     return dx
 
