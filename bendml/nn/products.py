@@ -210,11 +210,10 @@ def product_shared(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: S
         rows = min(tall, n - i)
         assert rows*m <= n*m
         own = np.empty(rows*m, f32)
-        wide_band(a, i*ar, ar, ac, panels, own, 0, rows, k, m, False)
         if add:
-            for x in range(rows*m): c[i*m + x] += own[x]
-        else:
-            for x in range(rows*m): c[i*m + x] = own[x]
+            for x in range(rows*m): own[x] = c[i*m + x]
+        wide_band(a, i*ar, ar, ac, panels, own, 0, rows, k, m, add)
+        for x in range(rows*m): c[i*m + x] = own[x]
 
 # %% ../../nbs/60b_products.ipynb #fd6487ef
 TINY = 2_000_000   # multiplications below which the library is as fast

@@ -214,8 +214,8 @@ def wide_band(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf["(m + 47)
 
 
 # %% [markdown]
-# One thread writes into C itself. Several share out bands of rows; each computes a band in an array of its own, and then copies it
-# or adds it, which makes it plain that no two write one cell.
+# One thread writes into C itself. Several share out bands of rows; each computes a band in an array of its own, and then copies
+# it, which makes it plain that no two write one cell.
 
 # %%
 #| export
@@ -248,11 +248,10 @@ def product_shared(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: S
         rows = min(tall, n - i)
         assert rows*m <= n*m
         own = np.empty(rows*m, f32)
-        wide_band(a, i*ar, ar, ac, panels, own, 0, rows, k, m, False)
         if add:
-            for x in range(rows*m): c[i*m + x] += own[x]
-        else:
-            for x in range(rows*m): c[i*m + x] = own[x]
+            for x in range(rows*m): own[x] = c[i*m + x]
+        wide_band(a, i*ar, ar, ac, panels, own, 0, rows, k, m, add)
+        for x in range(rows*m): c[i*m + x] = own[x]
 
 
 # %% [markdown]

@@ -6,7 +6,7 @@
 # > What networks are made of: linear maps, embeddings, activations, norms, attention, and the losses they learn from.
 
 # %% [markdown]
-# Each layer here is a record of sizes around a pair of passes from [Rows](61_rows.ipynb) or [Attention](62_attention.ipynb),
+# Each layer here is a record of sizes around a pair of passes from [Rows](61_rows.ipynb) or [Attention](62b_blocks.ipynb),
 # so there is little left to say: how its parameters are shaped, and what is kept for the way back.
 
 # %%
