@@ -181,12 +181,10 @@ def pack_high(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: 
 #| export
 @kernel
 def wide_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32], panels: Buf[f32], at_b: Size, c: Buf[f32], at: Size, stride: Size,
-               n: Size, k: Size, m: Size, first: bool, square: Buf["HIGH*LONG", f32]):
-    "A block of c: n rows of a times panels."
-    requires(1 <= n, 1 <= k, 1 <= m, at_a + (n - 1)*ar + (k - 1)*ac < len(a), len(a) < 2**44, len(c) < 2**44, len(panel_a) < 2**44, len(panels) < 2**44)
+               n: Size, copied: Size, k: Size, m: Size, first: bool, square: Buf["HIGH*LONG", f32]):
+    "A block of c: n rows of a times panels. From row `copied` on, a multiple of 8, they are in panel_a."
+    requires(copied % HIGH == 0, copied <= n, 1 <= n, 1 <= k, 1 <= m, at_a + (n - 1)*ar + (k - 1)*ac < len(a), len(a) < 2**44, len(c) < 2**44, len(panel_a) < 2**44, len(panels) < 2**44)
     requires((n + 7)*k <= len(panel_a), at_b + (m + 47)*k <= len(panels), at + (n - 1)*stride + m <= len(c))
-    copied = n - n % HIGH if ac == 1 else 0
-    if copied < n: pack_high(a, at_a + copied*ar, ar, ac, n - copied, k, panel_a)
     for i in range(0, n, HIGH):
         for j in range(0, m, LONG):
             rows, cols, to = min(HIGH, n - i), min(LONG, m - j), at + i*stride + j
@@ -205,12 +203,14 @@ def wide_band(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf["(m + 47)
         first = s == 0 and not add
         for i in range(0, n, BLOCK):
             tall = min(BLOCK, n - i)
+            copied = tall - tall % HIGH if ac == 1 else 0
+            if copied < tall: pack_high(a, at_a + (i + copied)*ar + p*ac, ar, ac, tall - copied, depth, panel_a)
             for j in range(0, m, SPAN):
                 span = min(SPAN, m - j)
                 assert (m + 47)*p + (m + 47)*depth <= (m + 47)*k
                 assert j*depth + (span + 47)*depth <= (m + 47)*depth
                 assert i*m + (tall - 1)*m + m <= n*m
-                wide_block(a, at_a + i*ar + p*ac, ar, ac, panel_a, panels, (m + 47)*p + j*depth, c, at + i*m + j, m, tall, depth, span, first, square)
+                wide_block(a, at_a + i*ar + p*ac, ar, ac, panel_a, panels, (m + 47)*p + j*depth, c, at + i*m + j, m, tall, copied, depth, span, first, square)
 
 
 # %% [markdown]
