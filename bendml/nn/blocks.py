@@ -134,6 +134,7 @@ def band_back(n: Size, D: Size, T: Size, t: Size, dband: Buf["(BAND + 6)*D", f32
         for d in range(D): inner += dband[a + d]*y[b + d]
         causal_softmax_back(s, ds, i*T, t + i + 1, t + n, logs[l + i], inner)
 
+# %% ../../nbs/62b_blocks.ipynb #98115671
 @kernel
 def attend_head_back(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, row: Size, scale: f32, y: Buf[f32], dy: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
                      dx: Buf[f32], dq: Size, dk: Size, dv: Size, keys: Buf["(T + 15)*D", f32], values: Buf["(T + 15)*D", f32], across: Buf["(D + 15)*T", f32],
@@ -193,6 +194,7 @@ def attend_sequence(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f32], 
             assert h*T + T <= K*G*T
             attend_head(T, D, x, at + q, at + k, at + v, row, scale, y, q, K*G*D, logs, h*T, keys, values, band, s, square)
 
+# %% ../../nbs/62b_blocks.ipynb #b1895af1
 @kernel
 def attend_all(B: Size, T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf["B*(T*row)", f32], scale: f32, y: Buf["B*(T*(K*G*D))", f32], logs: Buf["B*(K*G*T)", f32]):
     "All sequences."
@@ -207,7 +209,7 @@ def attend_all(B: Size, T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf["B
         for i in range(T*(K*G*D)): y[b*(T*(K*G*D)) + i] = own[i]
         for i in range(K*G*T): logs[b*(K*G*T) + i] = rest[i]
 
-# %% ../../nbs/62b_blocks.ipynb #b1895af1
+# %% ../../nbs/62b_blocks.ipynb #388cccda
 @kernel
 def attend_sequence_back(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f32], at: Size, scale: f32, y: Buf[f32], dy: Buf[f32], o: Size, logs: Buf[f32], l: Size, dx: Buf["T*row", f32]):
     "The way back of one sequence."
@@ -237,6 +239,7 @@ def attend_sequence_back(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f
             assert h*T + T <= K*G*T
             attend_head_back(T, D, x, at + q, at + k, at + v, row, scale, y, dy, o + q, K*G*D, logs, l + h*T, dx, q, k, v, keys, values, across, band, dband, panel, s, ds, square)
 
+# %% ../../nbs/62b_blocks.ipynb #22b8c300
 @kernel
 def attend_all_back(B: Size, T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf["B*(T*row)", f32], scale: f32, y: Buf["B*(T*(K*G*D))", f32], dy: Buf["B*(T*(K*G*D))", f32],
                     logs: Buf["B*(K*G*T)", f32], dx: Buf["B*(T*row)", f32]):

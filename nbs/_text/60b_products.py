@@ -191,6 +191,9 @@ def wide_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32], p
             if i < copied: wide_cut(k, a, at_a + i*ar, ac, ar, panels, at_b + j*k, c, to, stride, rows, cols, first, square)
             else: wide_cut(k, panel_a, (i - copied)*k, HIGH, 1, panels, at_b + j*k, c, to, stride, rows, cols, first, square)
 
+
+# %%
+#| export
 @kernel
 def wide_band(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf["(m + 47)*k", f32], c: Buf[f32], at: Size, n: Size, k: Size, m: Size, add: bool):
     "n whole rows of c, from `at` on."
