@@ -15,7 +15,12 @@ from numpy import float32
 LARGE = 1 << 18   # numbers, 1 MB; what is smaller is quick to get
 _kept: dict[int, list[np.ndarray]] = {}   # by size
 _lock = threading.Lock()
-_FREE = 3   # what knows a free array while one looks at it: the list, the loop, and the question
+
+def _holders(kept: list[np.ndarray]) -> int:
+    "How many know the first array of a list, when one looks at it in a loop."
+    for a in kept: return sys.getrefcount(a)
+
+_FREE = _holders([np.empty(0)])   # that of an array that only the list holds
 
 def room(
     *shape: int,
