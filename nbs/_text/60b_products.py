@@ -285,5 +285,11 @@ def product(
     flat = lambda x: x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
     args = flat(a), a.strides[0]//4, a.strides[1]//4, flat(b), b.strides[0]//4, b.strides[1]//4, out.reshape(-1), n, k, m, add
     if get_threads() == 1: product_alone(*args)
-    else: product_shared(*args, min(BLOCK, (n + get_threads()*HIGH - 1)//(get_threads()*HIGH)*HIGH))
+    else: product_shared(*args, _tall(n, get_threads()))
     return out
+
+def _tall(n: int, threads: int) -> int:
+    "How many rows a band has: whole tiles, at most a block, and as many bands for each thread."
+    bands = (n + BLOCK - 1)//BLOCK
+    bands += -bands % threads
+    return (n + bands*HIGH - 1)//(bands*HIGH)*HIGH
