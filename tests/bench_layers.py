@@ -1,6 +1,6 @@
 """Layers, losses, optimizers and a training step against PyTorch, alternating in one run, at the same threads and precision.
 
-    python tests/bench_layers.py [adamw loss rows step]
+    python tests/bench_layers.py [adamw loss rows products attention step]
 """
 import os, subprocess, sys
 from pathlib import Path
@@ -71,6 +71,37 @@ def rows(threads: int) -> None:
         report(f'{type(layer).__name__} {shape}, forward and backward, {threads} threads', alternate({'PyTorch': theirs, 'bendml': ours}, 21), 'PyTorch')
 
 
+def products(threads: int) -> None:
+    "The three products of each linear layer of the GPT below."
+    np, torch, rng = start(threads)
+    from bendml.nn.products import product
+    for n, m in ((384, 1152), (384, 384), (384, 1536), (1536, 384)):
+        x, w, dy = (rng.standard_normal(s, np.float32) for s in ((2048, n), (m, n), (2048, m)))
+        outs = [np.zeros(s, np.float32) for s in ((2048, m), (2048, n), (m, n))]
+        ts = [[torch.from_numpy(a) for a in (a, b, c.copy())] for a, b, c in zip((x, dy, dy.T), (w.T, w, x), outs)]
+        def ours():
+            for a, b, c, add in zip((x, dy, dy.T), (w.T, w, x), outs, (False, False, True)): product(a, b, c, add)
+        def theirs():
+            for a, b, c in ts: torch.mm(a, b, out=c)
+        report(f'products of a linear layer {n} to {m}, {threads} threads', alternate({'PyTorch': theirs, 'bendml, the last one added': ours}, 9), 'PyTorch')
+
+
+def attention(threads: int) -> None:
+    np, torch, rng = start(threads)
+    from bendml.nn.layers import Attend
+    layer = Attend(6, 64)
+    x, dy = rng.standard_normal((8, 256, layer.takes), np.float32), rng.standard_normal((8, 256, 384), np.float32)
+    tx, tdy = torch.from_numpy(x.copy()).requires_grad_(), torch.from_numpy(dy)
+    def theirs():
+        tx.grad = None
+        q, k, v = (a.view(8, 256, 6, 64).transpose(1, 2) for a in tx.split(384, 2))
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(8, 256, 384).backward(tdy)
+    def ours():
+        _, saved = layer.forward((), x)
+        layer.backward((), saved, dy, ())
+    report(f'causal attention, 8 texts of 256, 6 heads of 64, forward and backward, {threads} threads', alternate({'PyTorch': theirs, 'bendml': ours}, 9), 'PyTorch')
+
+
 def step(threads: int) -> None:
     "A GPT of 6 layers, 384 wide, 6 heads, 65 characters: one training step on 8 texts of 256."
     np, torch, rng = start(threads)
@@ -102,7 +133,7 @@ def step(threads: int) -> None:
 
 
 if __name__ == '__main__':
-    wanted = [a for a in sys.argv[1:] if not a.isdigit()] or ['adamw', 'loss', 'rows', 'step']
+    wanted = [a for a in sys.argv[1:] if not a.isdigit()] or ['adamw', 'loss', 'rows', 'products', 'attention', 'step']
     if any(a.isdigit() for a in sys.argv[1:]):
         for name in wanted: globals()[name](int(next(a for a in sys.argv[1:] if a.isdigit())))
     else:

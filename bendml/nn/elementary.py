@@ -19,6 +19,15 @@ _FAST = dict(fastmath={'contract'}, error_model='numpy', cache=True, forceinline
 _LOG2E, _LN2_HIGH, _LN2_LOW = float32(1.4426950408889634), float32(0.693145751953125), float32(1.42860682030941723e-6)
 
 # %% ../../nbs/60_elementary.ipynb #d5f18662
+@njit(**_FAST)
+def _scaled(k, r):
+    "2^k e^r."
+    p = float32(.00139336) + r*float32(.00019890989)
+    p = float32(.041666467) + r*(float32(.0083333105) + r*p)
+    p = float32(.5) + r*(float32(.16666667) + r*p)
+    y = float32(1.) + (r + r*r*p)
+    return y*int32((int32(k) + 127) << 23).view(float32)
+
 @primitive
 @njit(**_FAST)
 def exp(x):
@@ -26,12 +35,13 @@ def exp(x):
     x = float32(-88.) if x < float32(-88.) else x
     x = float32(89.) if x > float32(89.) else x
     k = np.floor(x*_LOG2E + float32(.5))
-    r = (x - k*_LN2_HIGH) - k*_LN2_LOW
-    p = float32(.00139336) + r*float32(.00019890989)
-    p = float32(.041666467) + r*(float32(.0083333105) + r*p)
-    p = float32(.5) + r*(float32(.16666667) + r*p)
-    y = float32(1.) + (r + r*r*p)
-    return y*int32((int32(k) + 127) << 23).view(float32)
+    return _scaled(k, (x - k*_LN2_HIGH) - k*_LN2_LOW)
+
+@njit(**_FAST)
+def _exp_sum(x, y):
+    "e to the x + y, where the rounding of that sum would be seen; from -80 to 80."
+    k = np.floor((x + y)*_LOG2E + float32(.5))
+    return _scaled(k, ((x - k*_LN2_HIGH) - k*_LN2_LOW) + y)
 
 # %% ../../nbs/60_elementary.ipynb #fa40c88a
 @primitive
@@ -58,12 +68,13 @@ def sigmoid(x):
 def erf(x):
     "The error function, float32."
     t, z = abs(x), x*x
-    q = float32(.005204227) + z*(float32(-.0008179632) + z*float32(.000085294014))
-    q = float32(.12837917) + z*(float32(-.37612635) + z*(float32(.11283718) + z*(float32(-.026860666) + z*q)))
-    u = min(np.float64(t), 4.)
-    s = .104126452193 + u*(-.022323329904 + u*(.00306809844712 + u*-.000198552613339))
-    s = .000165789997305 + u*(1.1278015876 + u*(.636965463473 + u*s))
-    y = float32(1.) - exp(float32(-s)) if t > float32(.9) else t + t*q
+    t = float32(4.) if t > float32(4.) else t
+    q = float32(.005203865) + z*(float32(-.0008175696) + z*float32(.000085133186))
+    q = float32(.12837917) + z*(float32(-.37612635) + z*(float32(.11283715) + z*(float32(-.02686051) + z*q)))
+    w = float32(.0041562556) + t*(float32(-.00043139374) + t*float32(.000020828633))
+    w = float32(.63340086) + t*(float32(.1082203849) + t*(float32(-.0250806175) + t*w))
+    w = float32(-.000169205305) + t*(float32(-.8705115914) + t*w)
+    y = float32(1.) - _exp_sum(float32(-2.)*t, -w) if t > float32(.9) else t + t*q
     return -y if x < float32(0.) else y
 
 # %% ../../nbs/60_elementary.ipynb #c714edf7

@@ -211,11 +211,11 @@ def layer_norm_row_back(x, gain, mean, r, dy, dx, dgain, dbias):
     "One row; the derivatives by gain and bias are added to what is there."
     n, a, b = len(x), float32(0), float32(0)
     for j in range(n):
-        d, xhat = dy[j]*gain[j], (x[j] - mean)*r
+        d = dy[j]*gain[j]
         a += d
-        b += d*xhat
-        dgain[j] += dy[j]*xhat
-        dbias[j] += dy[j]
+        b += d*((x[j] - mean)*r)
+    for j in range(n): dgain[j] += dy[j]*((x[j] - mean)*r)
+    for j in range(n): dbias[j] += dy[j]
     a, b = a/float32(n), b/float32(n)
     for j in range(n): dx[j] = r*(dy[j]*gain[j] - a - (x[j] - mean)*r*b)
 
@@ -233,9 +233,8 @@ def rms_norm_row(x, gain, eps, y):
 def rms_norm_row_back(x, gain, r, dy, dx, dgain):
     "One row; the derivative by the gain is added to what is there."
     b = float32(0)
-    for j in range(len(x)):
-        b += dy[j]*gain[j]*x[j]*r
-        dgain[j] += dy[j]*x[j]*r
+    for j in range(len(x)): b += dy[j]*gain[j]*x[j]*r
+    for j in range(len(x)): dgain[j] += dy[j]*x[j]*r
     b = b/float32(len(x))
     for j in range(len(x)): dx[j] = r*(dy[j]*gain[j] - x[j]*r*b)
 

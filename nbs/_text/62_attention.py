@@ -220,5 +220,5 @@ except ValueError as e: print(e)
 # %% [markdown]
 # ## What this does not show
 #
-# The weights $p$ are kept for the way back, $T^2$ numbers a head; a version that computes them again would trade time for
-# memory. For one token after another, with a cache, the models have code of their own.
+# The weights $p$ are kept for the way back, $T^2$ numbers a head, half of them zeros. [Attention in blocks](62b_blocks.ipynb)
+# computes the same without; it is what layers use. For one token after another, with a cache, the models have code of their own.

@@ -32,6 +32,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 from numpy import float32
 
+from bendml.nn.room import room
 
 # %% [markdown]
 # ## Types
@@ -285,7 +286,9 @@ class Both(_Parts):
         return (a, b), (s, t)
     def _backward(self, p, saved, dy, g): return tuple(q.backward(w, s, d, h) for q, w, s, d, h in zip(self.layers, p, saved, dy, g))
 
-def _plus(a, b): return tuple(map(_plus, a, b)) if isinstance(a, tuple) else a + b
+def _plus(a, b):
+    if isinstance(a, tuple): return tuple(map(_plus, a, b))
+    return np.add(a, b, out=room(*a.shape)) if a.dtype == b.dtype == float32 and a.ndim else a + b
 
 
 # %%
@@ -302,7 +305,7 @@ class _Pair(Layer):
 @dataclass(frozen=True)
 class Add(_Pair):
     "The sum of a pair."
-    def _forward(self, p, x): self.same(x); return x[0] + x[1], None
+    def _forward(self, p, x): self.same(x); return _plus(*x), None
     def _backward(self, p, saved, dy, g): return dy, dy
 
 @dataclass(frozen=True)

@@ -1,0 +1,136 @@
+"Products with wide tiles, attention in bands, and arrays that are used again: against plain NumPy, in compiled code and in Python."
+import os, subprocess, sys
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from bendml.nn import blocks, products
+from bendml.nn.attention import attend, attend_back
+from bendml.nn.blocks import attend_rows, attend_rows_back
+from bendml.nn.products import HIGH, LONG, product, product_alone, product_shared, wide, wide_fma, wide_load, wide_store
+from bendml.nn.room import LARGE, forget, room
+
+f32 = np.float32
+RNG = np.random.default_rng(0)
+
+
+def draw(*shape): return RNG.normal(size=shape).astype(f32)
+
+
+def flat(x): return x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
+
+
+# Products
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 120), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 70))
+def test_wide_products(n, k, m, a_turned, b_turned, add, tall):
+    "Any sizes and strides, on one thread and on several, put or added."
+    a, b = draw(k, n).T if a_turned else draw(n, k), draw(m, k).T if b_turned else draw(k, m)
+    args = flat(a), a.strides[0]//4, a.strides[1]//4, flat(b), b.strides[0]//4, b.strides[1]//4
+    before = draw(n, m)
+    want = a.astype(float) @ b + add*before
+    alone, shared = before.copy(), before.copy()
+    product_alone(*args, alone.reshape(-1), n, k, m, add)
+    product_shared(*args, shared.reshape(-1), n, k, m, add, tall)
+    for c in (alone, shared): assert np.abs(c - want).max() < 1e-4
+
+
+@pytest.mark.parametrize('n, k, m', [(200, 800, 131), (97, 401, 500), (1000, 7, 999), (9, 900, 300), (390, 385, 386)])
+def test_large_products(n, k, m):
+    for a in (draw(n, k), draw(k, n).T):
+        for b in (draw(k, m), draw(m, k).T):
+            want, c = a.astype(float) @ b, np.ones((n, m), f32)
+            assert np.abs(product(a, b) - want).max() < 2e-4 and np.abs(product(a, b, c, add=True) - want - 1).max() < 2e-4
+
+
+def test_product_refuses_what_does_not_fit():
+    for bad in (lambda: product(draw(3, 4), draw(3, 4)), lambda: product(draw(3, 4), draw(4, 5), draw(5, 3), add=True)):
+        with pytest.raises(ValueError, match='- expected : .*\n- observed : '): bad()
+
+
+def test_product_without_wide_registers(monkeypatch):
+    a, b, c = draw(200, 100), draw(100, 300), draw(200, 300)
+    want = a.astype(float) @ b
+    monkeypatch.setattr(products, 'has_avx512', lambda: False)
+    assert np.abs(product(a, b) - want).max() < 1e-4 and np.abs(product(a, b, c.copy(), add=True) - want - c).max() < 1e-4
+    into = np.zeros((300, 400), f32)[:, ::2]   # not contiguous
+    assert product(a, b[:, :200], into[:200], add=True).base is into.base and np.abs(into[:200] - want[:, :200]).max() < 1e-4
+
+
+def test_wide_words_mean_what_they_do():
+    from numba import njit
+    def run(a, b, c, k):
+        t = wide()
+        for p in range(k): t = wide_fma(t, a, p*HIGH, 1, b, p*LONG)
+        wide_store(c, 0, LONG, t)
+        wide_store(c, HIGH*LONG, LONG, wide_load(c, 0, LONG))
+    a, b = RNG.integers(-9, 9, HIGH*5).astype(f32), RNG.integers(-9, 9, LONG*5).astype(f32)   # whole numbers: nothing is rounded
+    slow, fast = np.zeros(2*HIGH*LONG, f32), np.zeros(2*HIGH*LONG, f32)
+    run(a, b, slow, 5)
+    njit(run)(a, b, fast, 5)
+    assert np.array_equal(slow, fast) and np.array_equal(slow[:HIGH*LONG].reshape(HIGH, LONG), a.reshape(5, HIGH).T @ b.reshape(5, LONG))
+
+
+# Attention
+
+def in_rows(*heads): return np.concatenate([np.moveaxis(x, 3, 1).reshape(x.shape[0], x.shape[3], -1) for x in heads], 2)
+
+
+@pytest.mark.parametrize('B, T, K, G, D', [(1, 1, 1, 1, 1), (2, 7, 1, 3, 2), (1, 48, 2, 1, 8), (2, 49, 1, 2, 5), (1, 100, 2, 2, 16), (1, 193, 1, 1, 33)])
+def test_bands_against_plain_attention(B, T, K, G, D):
+    q, k, v, do = (draw(B, K, n, T, D) for n in (G, 1, 1, G))
+    want, p = attend(q, k, v)
+    y, logs = attend_rows(x := in_rows(q, k, v), K, G)
+    dx = attend_rows_back(x, K, G, y, logs, in_rows(do))
+    assert np.abs(y - in_rows(want)).max() < 1e-5 and np.abs(dx - in_rows(*attend_back(q, k, v, p, do))).max() < 2e-5
+
+
+def test_bands_with_large_scores():
+    "Scores of some thousands: nothing overflows, and the greatest wins."
+    x = np.zeros((1, 60, 3*4), f32)
+    x[..., :4], x[..., 4:8], x[..., 8:] = 60, np.arange(60)[:, None], draw(1, 60, 4)
+    y, logs = attend_rows(x, 1, 1)
+    dx = attend_rows_back(x, 1, 1, y, logs, y)
+    assert np.array_equal(y, x[..., 8:]) and np.isfinite(dx).all() and np.isfinite(logs).all()
+
+
+def test_bands_in_plain_python():
+    "The proved kernels' Python meaning gives what the compiled ones give."
+    T, D = 5, 2
+    x, y = draw(T*3*D), np.zeros(T*D, f32)
+    logs, square = np.zeros(T, f32), np.zeros(96, f32)
+    rooms = [np.zeros(n, f32) for n in ((T + 15)*D, (D + 15)*T, 54*D, 54*T)]
+    blocks.attend_head.plain(T, D, x, 0, D, 2*D, 3*D, f32(D**-.5), y, 0, D, logs, 0, *rooms, square)
+    assert np.abs(y.reshape(T, D) - attend_rows(x.reshape(1, T, -1), 1, 1)[0][0]).max() < 1e-6
+
+
+# Room
+
+def test_room_is_given_once():
+    forget()
+    held = [room(LARGE) for _ in range(3)]
+    assert len({a.ctypes.data for a in held}) == 3
+    view = held[1].reshape(-1, 2)[::2].T
+    free = held[0].ctypes.data
+    del held
+    assert room(LARGE).ctypes.data in (free, free) or room(2, LARGE//2).ctypes.data != view.ctypes.data
+    assert all(not np.shares_memory(room(LARGE), view) for _ in range(5))
+    assert forget() > 0 and room(3).shape == (3,)
+
+
+def test_same_bits_on_any_number_of_threads():
+    code = '''
+import sys, numpy as np
+from bendml.threads import set_threads
+set_threads(int(sys.argv[1]))
+from bendml.nn import Linear, self_attention
+rng = np.random.default_rng(0)
+for layer, n in ((Linear(384, 200), 384), (self_attention(192, 3), 192)):
+    p, x, g = layer.init(rng), rng.normal(size=(3, 100, n)).astype('f4'), layer.zeros()
+    y, s = layer.forward(p, x)
+    print(hash(y.tobytes() + layer.backward(p, s, y, g).tobytes() + layer.dump(g).tobytes()))
+'''
+    if not products.has_avx512(): code = 'print("the library multiplies")'
+    outs = [subprocess.run([sys.executable, '-W', 'ignore', '-c', code, n], capture_output=True, text=True, check=True, env=os.environ | {'PYTHONHASHSEED': '0', 'OPENBLAS_NUM_THREADS': '1'}).stdout for n in '12']
+    assert outs[0] == outs[1] != ''
