@@ -16,13 +16,14 @@
 # %%
 #| hide
 #| export
-import ast
+import ast, re
+from itertools import product
 from typing import Iterator
 
 from bendml.kernel.calls import KernelWalk
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.state import Access, Buffer, Check, Loop, integer, less
-from bendml.laws.terms import (BOOL, FALSE, INT, TRUE, App, Term, Var, conj, equal, free, implies,
+from bendml.laws.terms import (BOOL, FALSE, INT, TRUE, App, Forall, Term, Var, conj, equal, free, implies,
                                literal, negate, script, substitute)
 
 
@@ -221,10 +222,28 @@ def hinted(check: Check) -> Check:
     "A condition, with facts about its products."
     return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
 
-def text(check: Check) -> str:
+def instances(check: Check) -> Check:
+    "A condition, and with it what each `for all` says of the numbers in the goal."
+    numbers, out = [v for v in free(check.goal) if v.sort == INT], []
+    for f in check.facts:
+        *given, rule = f.args if isinstance(f, App) and f.op == '=>' else (f,)
+        if isinstance(rule, Forall) and all(v.sort == INT for v in rule.vars):
+            out += [implies(tuple(given), substitute(rule.body, dict(zip(rule.vars, at)))) for at in product(numbers, repeat=len(rule.vars))]
+    return check._replace(facts=(*check.facts, *out[:200]))
+
+
+# %% [markdown]
+# A text says of each fact `known 0`, `known 1`, ... With `named` these are names for the solver, which then tells which of them it used.
+
+# %%
+#| export
+def told(check: Check) -> list[Term]: return [f for f in dict.fromkeys(check.facts) if f != TRUE]
+
+def text(check: Check, named: bool = False) -> str:
     "The condition as a text that a solver answers with `unsat` if it always holds."
-    facts = list(dict.fromkeys(check.facts))
-    return script([('known', f) for f in facts if f != TRUE], check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+    plain = script([(f'known {n}', f) for n, f in enumerate(told(check))], check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+    if not named: return plain
+    return '(set-option :produce-unsat-cores true)\n' + re.sub(r'^; known (\d+)\n\(assert (.*)\)$', r'(assert (! \2 :named known\1))', plain, flags=re.M)
 
 
 # %% [markdown]

@@ -6,19 +6,19 @@
 # > Each condition put to two solvers; what was proved is remembered by what it was proved of.
 
 # %% [markdown]
-# A kernel is proved when each of its conditions is. z3 proves; cvc5, on the same text, confirms. First both get the bare text
-# and little time. For what neither proves, small sizes are tried: a condition that fails for them need not be proved. For what is
-# left they get the facts about products as well, and more time.
+# A kernel is proved when each of its conditions is. z3 is asked first, and tells which of the facts it used: many are known, and few
+# are needed. cvc5 confirms the condition from these few, together with what is known about products, and so it seldom has to search.
+# For what z3 cannot prove, small sizes are tried: a condition that fails for them need not be proved.
 
 # %%
 #| hide
 #| export
 import ast, hashlib, importlib.metadata, importlib.util, json, os, tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from bendml.kernel.conditions import conditions, hinted, text
+from bendml.kernel.conditions import conditions, hinted, instances, text, told
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.functional import broken_promise, functional
 from bendml.kernel.calls import KernelWalk
@@ -31,38 +31,42 @@ from bendml.laws.terms import FALSE, TRUE
 
 # %%
 #| export
-def _ask(check: Check, said: dict, wall: float) -> None:
-    "Ask those who have not proved it."
-    found = discharge(text(check), tuple(s for s in ('z3', 'cvc5') if s not in said or said[s].result != 'unsat'), wall=wall)
-    said |= {a.solver: a for a in found}
+def needed(check: Check, core: tuple[str, ...]) -> Check:
+    "A condition with no more facts than z3 used; all of them if it did not say."
+    facts = told(check)
+    return check._replace(facts=tuple(facts[int(n.removeprefix('known'))] for n in sorted(core))) if core else check
 
-def answers(check: Check) -> dict[str, Answer]:
-    "What each solver says to a condition: its `unsat` if it comes to that."
+def _ask(check: Check) -> dict[str, Answer]:
+    "What each solver says, its `unsat` if it comes to that."
     said: dict[str, Answer] = {}
-    proved = lambda: [a.solver for a in said.values() if a.result == 'unsat']
-    _ask(check, said, 0.7)
-    if len(proved()) == 2 or any(a.result == 'sat' for a in said.values()): return said
-    if not proved() and smallest(check, most=3, seconds=1.5): return said
-    if not proved(): _ask(check := hinted(check), said, 5.0)
-    if proved() == ['z3']: _ask(hinted(check := needed(check)), said, 2.0)
-    if len(proved()) < 2: _ask(check, said, 2.0)
+    def ask(solver: str, check: Check, wall: float) -> bool:
+        "One more try, unless there is an answer; is there none yet?"
+        if solver not in said or said[solver].result == 'unknown':
+            spent = said[solver].seconds if solver in said else 0.0
+            a, = discharge(text(check, named=solver == 'z3'), (solver,), wall=wall)
+            said[solver] = replace(a, seconds=a.seconds + spent)
+        return said[solver].result == 'unknown'
+    if ask('z3', check, 0.7):
+        if ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
+        ask('z3', check := hinted(check), 5.0)
+    if said['z3'].result == 'sat': return said
+    few = needed(check, said['z3'].core)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 
 # %% [markdown]
-# What one solver finds in an instant another may not find at all, for there are many facts, and few are needed. z3 finds out which:
-# leave one out, and see whether the rest is still enough.
+# Kernels that differ only in the type of their cells ask the same questions. Each is put once.
 
 # %%
 #| export
-def needed(check: Check) -> Check:
-    "A condition that z3 proves, with no more facts than z3 needs."
-    facts = list(dict.fromkeys(check.facts))
-    for f in reversed(facts):
-        less = [g for g in facts if g != f]
-        answer, = discharge(text(check._replace(facts=tuple(less))), ('z3',), wall=0.3)
-        if answer.result == 'unsat': facts = less
-    return check._replace(facts=tuple(facts))
+_SAID: dict[str, dict[str, Answer]] = {}
+
+def answers(check: Check) -> dict[str, Answer]:
+    "What each solver says to a condition; what was asked before is not asked again."
+    question = text(check).split('\n', 1)[1]   # without its title
+    if question not in _SAID: _SAID[question] = _ask(check)
+    return _SAID[question]
 
 
 # %%
