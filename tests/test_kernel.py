@@ -12,7 +12,7 @@ from bendml.kernel import sums
 from bendml.kernel.command import own_kernels
 from bendml.kernel.contracts import read_kernel
 from bendml.kernel.functional import Cells, _run
-from bendml.kernel.proofs import SHIPPED, digest
+from bendml.kernel.proofs import PROOFS, digest
 
 ROOT = Path(__file__).resolve().parent.parent
 rng = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_the_same_bits_on_any_number_of_threads(threads):
 
 def test_every_kernel_of_the_package_is_shipped_with_its_proof():
     "Else an import would ask the solvers. `bendml kernels --record` writes them."
-    shipped = json.loads(SHIPPED.read_text())
+    shipped = json.loads(PROOFS.shipped.read_text())
     assert [k.__name__ for k in own_kernels() if k.unchecked is None and k.digest not in shipped] == []
     assert set(shipped) == {k.digest for k in own_kernels() if k.proof}
 

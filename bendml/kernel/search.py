@@ -28,9 +28,9 @@ class _Bare(ast.NodeTransformer):
     def rename(self, node):
         name = dotted(node)
         if name not in self.source.meanings or not isinstance(node.ctx, ast.Load): return self.generic_visit(node)
-        flat = name.replace('.', '_')
-        while '.' in name and flat in self.taken: flat += '_'
-        self.names[flat] = self.source.meanings[name]
+        flat, meaning = name.replace('.', '_'), self.source.meanings[name]
+        while '.' in name and (flat in self.taken or self.names.get(flat, meaning) is not meaning): flat += '_'
+        self.names[flat] = meaning
         return ast.copy_location(ast.Name(flat, ast.Load()), node)
     visit_Attribute = visit_Name = rename
 

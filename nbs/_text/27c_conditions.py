@@ -159,8 +159,10 @@ def _filled(walk: KernelWalk, buffer: Buffer, node: ast.AST) -> Iterator[Check]:
     "That every cell of a buffer is written."
     writes = [a for a in walk.accesses if a.buffer is buffer and a.write]
     cell, ways, facts = Var(f'{buffer.name}_at', INT), [], dict.fromkeys(walk.facts)
-    for a in writes:
+    for n, a in enumerate(writes):
         by = _round(a, cell)
+        inner = [v for f in (*a.facts, a.index) for v in free(f) if a.loops and walk.born.get(v, -1) >= a.loops[0].born and v not in by]
+        by |= {v: Var(f'{v.name}~{n}', v.sort) for v in inner}   # what else belongs to this round is not that of another one
         shown = [f for f in a.facts if f not in walk.always and f not in walk.facts]
         facts |= dict.fromkeys(substitute(f, by) for f in a.facts if f in walk.always)
         index = substitute(a.index, by)

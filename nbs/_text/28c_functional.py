@@ -130,7 +130,8 @@ class Claims(Reading):
         if getattr(meaning, '__name__', '') not in ('filled', 'once'): self.check('ensures', a, self.claim(a), ast.unparse(a))
 
     def check(self, kind, node, goal, expected, shown=None, accesses=(), given=()):
-        if kind not in ('invariant', 'assert', 'ensures') or KernelWalk.follows(self, node): return   # the other walk has seen to it
+        divides = kind == 'divisor' and self.ghost   # in a claim; for the rest, the other walk has seen to it
+        if not divides and (kind not in ('invariant', 'assert', 'ensures') or KernelWalk.follows(self, node)): return
         for premises, part in _parts(goal, self): super().check(kind, node, part, expected, shown, accesses, (*given, *premises))
 
 

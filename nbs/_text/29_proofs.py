@@ -13,7 +13,7 @@
 # %%
 #| hide
 #| export
-import ast, hashlib, importlib.metadata, importlib.util, json, os, tempfile
+import ast, hashlib, importlib.metadata, importlib.util
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,9 @@ from bendml.kernel.functional import broken_promise, functional
 from bendml.kernel.calls import KernelWalk
 from bendml.kernel.search import refusal, smallest
 from bendml.kernel.state import Check
-from bendml.laws.read import function_of, read_source
+from bendml.laws.kept import Kept, name_of
+from bendml.laws.read import Function, function_of, read_source
+from bendml.laws.reflect import symbols
 from bendml.laws.solvers import Answer, discharge
 from bendml.laws.terms import FALSE, TRUE
 
@@ -34,7 +36,7 @@ from bendml.laws.terms import FALSE, TRUE
 def needed(check: Check, core: tuple[str, ...]) -> Check:
     "A condition with no more facts than z3 used; all of them if it did not say."
     facts = told(check)
-    return check._replace(facts=tuple(facts[int(n.removeprefix('known'))] for n in sorted(core))) if core else check
+    return check._replace(facts=tuple(facts[n] for n in sorted(int(c.removeprefix('known')) for c in core))) if core else check
 
 def _ask(check: Check) -> dict[str, Answer]:
     "What each solver says, its `unsat` if it comes to that."
@@ -51,7 +53,7 @@ def _ask(check: Check) -> dict[str, Answer]:
         ask('z3', check := hinted(check), 5.0)
     if said['z3'].result == 'sat': return said
     few = needed(check, said['z3'].core)
-    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (check, 2.0)): ask('cvc5', way, wall)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 
@@ -67,6 +69,28 @@ def answers(check: Check) -> dict[str, Answer]:
     question = text(check).split('\n', 1)[1]   # without its title
     if question not in _SAID: _SAID[question] = _ask(check)
     return _SAID[question]
+
+
+# %% [markdown]
+# A specification that never ends would say anything. That its measure shrinks was proved when it was read, and belongs to the kernel's
+# proof too.
+
+# %%
+#| export
+def specifications(claims: list[Check]) -> list[Function]:
+    "The functions that claims speak of, and those that these call."
+    found, todo = {}, [s.owner for s in symbols(*(t for c in claims for t in (*c.facts, c.goal)))]
+    while todo:
+        if (f := todo.pop()) not in found:
+            found[f] = None
+            todo += [g for _, g in f.uses.values() if g]
+    return list(found)
+
+def _specification(source: Source, check) -> dict[str, Answer]:
+    "What the solvers say to what a specification needs; `KernelError` if z3 does not prove it."
+    said = {a.solver: a for a in discharge(check.text)}
+    if said['z3'].result != 'unsat' or said['cvc5'].result == 'sat': raise KernelError(source.where(), 'a specification that may have no value', 'a proof that it ends', check.why)
+    return said
 
 
 # %%
@@ -86,15 +110,15 @@ def prove_source(source: Source) -> Proof:
     "Prove a kernel; `KernelError` with the smallest failing sizes if a condition is not proved."
     checks, claims = conditions(source), functional(source)
     _possible(source)
-    total = {'z3': 0.0, 'cvc5': 0.0}
-    confirmed = 0
+    found = [_specification(source, c) for c in dict.fromkeys(c for f in specifications(claims) for c in f.checks)]
     for n, check in enumerate(checks + claims):
         said = answers(check)
-        for s, a in said.items(): total[s] += a.seconds
         if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
-        confirmed += all(a.result == 'unsat' for a in said.values())
+        found.append(said)
+    seconds = lambda solver: round(sum(said[solver].seconds for said in found if solver in said), 3)
+    confirmed = sum(all(a.result == 'unsat' for a in said.values()) for said in found)
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
-    return Proof(source.name, len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
+    return Proof(source.name, len(found), confirmed, len(found) - len(checks), seconds('z3'), seconds('cvc5'), versions)
 
 def _possible(source: Source) -> None:
     "A contract that nothing can keep would prove everything."
@@ -111,7 +135,7 @@ def _possible(source: Source) -> None:
 # ## Remembering
 #
 # Solvers take a quarter of a second for a kernel, and an import should take none. So what was proved is kept, under the hash of
-# all that it was proved of: the function's tree, what its names mean, the kernels it calls, and the modules that make the
+# [all that it was proved of](11b_kept.ipynb): the function's tree, what its names mean, the kernels it calls, and the modules that make the
 # conditions. Change a letter of any of them, and the kernel is proved anew before it can be compiled. bendml's own kernels come
 # with their proofs, in a file that `bendml kernels --record` writes and the tests prove again; those of other programs are kept
 # in the user's cache (`$BENDML_CACHE`, or `~/.cache/bendml`).
@@ -142,34 +166,21 @@ def digest(source: Source, options: str = '') -> str:
     parts = [_verifier(), options, ast.unparse(source.node.args), *map(ast.unparse, source.node.body)]
     parts += [f'{p.name}: {p.type!r}' for p in source.params]
     parts += [f'{n} = {_meaning(m)}' for n, m in sorted(source.meanings.items())]
-    return hashlib.sha256('\0'.join(parts).encode()).hexdigest()
+    return name_of(*parts)
 
 
 # %%
 #| export
-SHIPPED = Path(__file__).with_name('proved.json') if '__file__' in globals() else Path('proved.json')
-
-def _cache() -> Path:
-    base = os.environ.get('BENDML_CACHE') or Path(os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache')/'bendml'
-    return Path(base)/'proofs'
-
-@lru_cache
-def _shipped() -> dict:
-    try: return json.loads(SHIPPED.read_text())
-    except (OSError, ValueError): return {}
+PROOFS = Kept('proofs', Path(__file__).with_name('proved.json') if '__file__' in globals() else Path('proved.json'))
 
 def remembered(key: str) -> Proof | None:
     "The proof that was made of this, if one was."
-    try: return Proof(**(_shipped().get(key) or json.loads((_cache()/f'{key}.json').read_text())))
-    except (OSError, ValueError, TypeError): return None
+    try: return Proof(**found) if (found := PROOFS.get(key)) else None
+    except TypeError: return None
 
 def remember(key: str, proof: Proof) -> None:
-    "Keep a proof in the user's cache; where that cannot be written, it is made again next time."
-    try:
-        _cache().mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile('w', dir=_cache(), delete=False) as f: json.dump(asdict(proof), f)
-        os.replace(f.name, _cache()/f'{key}.json')
-    except OSError: pass
+    "Keep a proof; where that is not possible, it is made again next time."
+    PROOFS.put(key, asdict(proof))
 
 
 # %%
