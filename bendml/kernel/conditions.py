@@ -187,7 +187,7 @@ def instances(check: Check) -> Check:
     numbers, out = [v for v in free(check.goal) if v.sort == INT], []
     for f in check.facts:
         *given, rule = f.args if isinstance(f, App) and f.op == '=>' else (f,)
-        if isinstance(rule, Forall) and all(v.sort == INT for v in rule.vars):
+        if isinstance(rule, Forall) and all(v.sort == INT for v in rule.vars):   # nothing is quantified inside
             out += [implies(tuple(given), substitute(rule.body, dict(zip(rule.vars, at)))) for at in product(numbers, repeat=len(rule.vars))]
     return check._replace(facts=(*check.facts, *out[:200]))
 

@@ -74,6 +74,7 @@ class Reading(Values):
             self.env[g.target.id] = vars[-1]
             conds += [between(start, vars[-1], stop), *map(self.test, g.ifs)]
         body = self.test(node.args[0].elt)
+        if any(isinstance(t, Forall) for c in (*conds, body) for t in subterms(c)): raise self.refuse(node, 'all inside all', 'one all(...), with two ranges')
         self.env = before
         del self.facts[n:]
         return forall(tuple(vars), implies(tuple(conds), body), _triggers(body, vars))

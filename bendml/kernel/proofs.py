@@ -28,7 +28,7 @@ from ..laws.terms import FALSE, TRUE
 def needed(check: Check, core: tuple[str, ...]) -> Check:
     "A condition with no more facts than z3 used; all of them if it did not say."
     facts = told(check)
-    return check._replace(facts=tuple(facts[int(n.removeprefix('known'))] for n in sorted(core))) if core else check
+    return check._replace(facts=tuple(facts[n] for n in sorted(int(c.removeprefix('known')) for c in core))) if core else check
 
 def _ask(check: Check) -> dict[str, Answer]:
     "What each solver says, its `unsat` if it comes to that."
@@ -42,10 +42,10 @@ def _ask(check: Check) -> dict[str, Answer]:
         return said[solver].result == 'unknown'
     if ask('z3', check, 0.7):
         if ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
-        ask('z3', check := hinted(check), 5.0)
-    if said['z3'].result == 'sat': return said
+        if said['cvc5'].result != 'sat': ask('z3', check := hinted(check), 5.0)
+    if any(a.result == 'sat' for a in said.values()): return said
     few = needed(check, said['z3'].core)
-    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (check, 2.0)): ask('cvc5', way, wall)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 # %% ../../nbs/29_proofs.ipynb #f347bd50
@@ -111,11 +111,11 @@ def _possible(source: Source) -> None:
 
 # %% ../../nbs/29_proofs.ipynb #c4f147f6
 VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
-    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
+    'contracts numbers state expressions memory statements loops calls conditions values functional proofs').split())]
 
 @lru_cache
 def _verifier() -> str:
-    "The modules that make the conditions, as a hash."
+    "The modules that make the conditions and judge the answers, as a hash."
     texts = [Path(importlib.util.find_spec(f'bendml.{m}').origin).read_bytes() for m in VERIFIER]
     return hashlib.sha256(b'\0'.join(texts)).hexdigest()
 

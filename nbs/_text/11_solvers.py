@@ -14,6 +14,7 @@
 #| hide
 #| export
 import atexit, json, os, select, subprocess, sys, threading, time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -131,7 +132,7 @@ def serve(solver: str) -> None:
 
 # %%
 #| export
-_NUMBER, _LOCK = count(), threading.Lock()
+_NUMBER, _LOCKS = count(), {s: threading.Lock() for s in SOLVERS}
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
 
@@ -175,7 +176,7 @@ def _stop_all() -> None:
 
 
 # %% [markdown]
-# Asking several solvers sends the text to all of them first, so they work at the same time.
+# Asking several solvers sends the text to all of them first, so they work at the same time. Two threads may ask two solvers.
 
 # %%
 #| export
@@ -188,8 +189,9 @@ def discharge(
     model: bool = False,                    # also the values of the constants, if `sat`
 ) -> tuple[Answer, ...]:                    # one for each solver
     "Ask solvers whether a text is satisfiable."
-    with _LOCK:
+    with ExitStack() as locks:
         asked = []
+        for solver in sorted(solvers): locks.enter_context(_LOCKS[solver])
         for solver in solvers:
             key = solver, os.getpid()
             if key not in _WORKERS: _WORKERS[key] = _Worker(solver)

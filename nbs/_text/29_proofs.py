@@ -14,9 +14,11 @@
 #| hide
 #| export
 import ast, hashlib, importlib.metadata, importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Iterator
 
 from bendml.kernel.conditions import conditions, hinted, instances, text, told
 from bendml.kernel.contracts import KernelError, Source
@@ -27,7 +29,7 @@ from bendml.kernel.state import Check
 from bendml.laws.kept import Kept, name_of
 from bendml.laws.read import Function, function_of, read_source
 from bendml.laws.reflect import symbols
-from bendml.laws.solvers import Answer, discharge
+from bendml.laws.solvers import SOLVERS, Answer, discharge
 from bendml.laws.terms import FALSE, TRUE
 
 
@@ -50,10 +52,10 @@ def _ask(check: Check) -> dict[str, Answer]:
         return said[solver].result == 'unknown'
     if ask('z3', check, 0.7):
         if ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
-        ask('z3', check := hinted(check), 5.0)
-    if said['z3'].result == 'sat': return said
+        if said['cvc5'].result != 'sat': ask('z3', check := hinted(check), 5.0)
+    if any(a.result == 'sat' for a in said.values()): return said
     few = needed(check, said['z3'].core)
-    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(instances(few)), 2.0), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 
@@ -93,6 +95,18 @@ def _specification(source: Source, check) -> dict[str, Answer]:
     return said
 
 
+# %% [markdown]
+# While cvc5 confirms one condition, z3 is at the next.
+
+# %%
+#| export
+def _all_answers(checks: list[Check]) -> Iterator[dict[str, Answer]]:
+    "What the solvers say to each condition, in order; those that are not waited for are not asked."
+    pool = ThreadPoolExecutor(len(SOLVERS))
+    try: yield from pool.map(answers, checks)
+    finally: pool.shutdown(cancel_futures=True)
+
+
 # %%
 #| export
 @dataclass(frozen=True)
@@ -111,8 +125,7 @@ def prove_source(source: Source) -> Proof:
     checks, claims = conditions(source), functional(source)
     _possible(source)
     found = [_specification(source, c) for c in dict.fromkeys(c for f in specifications(claims) for c in f.checks)]
-    for n, check in enumerate(checks + claims):
-        said = answers(check)
+    for n, (check, said) in enumerate(zip(checks + claims, _all_answers(checks + claims))):
         if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         found.append(said)
     seconds = lambda solver: round(sum(said[solver].seconds for said in found if solver in said), 3)
@@ -143,11 +156,11 @@ def _possible(source: Source) -> None:
 # %%
 #| export
 VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
-    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
+    'contracts numbers state expressions memory statements loops calls conditions values functional proofs').split())]
 
 @lru_cache
 def _verifier() -> str:
-    "The modules that make the conditions, as a hash."
+    "The modules that make the conditions and judge the answers, as a hash."
     texts = [Path(importlib.util.find_spec(f'bendml.{m}').origin).read_bytes() for m in VERIFIER]
     return hashlib.sha256(b'\0'.join(texts)).hexdigest()
 
