@@ -125,7 +125,10 @@ def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32]
     for j in range(0, m, COLS):
         for i in range(0, n, ROWS):
             rows, cols, to = min(ROWS, n - i), min(COLS, m - j), at + i*stride + j
-            if i < copied: product_cut(k, a, at_a + i*ar, ac, ar, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
+            if i < copied:
+                assert i + 6 <= n
+                assert i*ar + 6*ar <= n*ar
+                product_cut(k, a, at_a + i*ar, ac, ar, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
             else: product_cut(k, panel_a, (i - copied)*k, ROWS, 1, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
 
 @kernel

@@ -17,7 +17,7 @@
 #| hide
 #| export
 import ast, re
-from itertools import product
+from itertools import combinations, product
 from typing import Iterator
 
 from bendml.kernel.calls import KernelWalk
@@ -224,15 +224,26 @@ def hinted(check: Check) -> Check:
     "A condition, with facts about its products."
     return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
 
-def instances(check: Check) -> Check:
-    "A condition, and with it what each `for all` says of the numbers in the goal: of the cells' indices, and of those that least is known of."
+def grounded(check: Check) -> Check:
+    "A condition in which each `for all` is what it says of some numbers in the goal: of the cells' indices, and of names, those first of which least is known."
     cells = [t.args[1] for t in subterms(check.goal) if isinstance(t, App) and t.op == 'select']
-    rare = sorted((v for v in free(check.goal) if v.sort == INT), key=lambda v: sum(v in free(f) for f in check.facts))
-    numbers, out = dict.fromkeys([*cells, *rare[:4]]), []
+    names = sorted((v for v in free(check.goal) if v.sort == INT), key=lambda v: sum(v in free(f) for f in check.facts))
+    out = []
     for f in check.facts:
         *given, rule = f.args if isinstance(f, App) and f.op == '=>' else (f,)
-        if isinstance(rule, Forall) and all(v.sort == INT for v in rule.vars):   # nothing is quantified inside
+        if not isinstance(rule, Forall): out.append(f)
+        elif all(v.sort == INT for v in rule.vars):
+            numbers = dict.fromkeys([*names, *cells] if len(rule.vars) == 1 else names[:4])
             out += [implies(tuple(given), substitute(rule.body, dict(zip(rule.vars, at)))) for at in product(numbers, repeat=len(rule.vars))]
+    return check._replace(facts=tuple(out[:300]))
+
+
+def alike(check: Check) -> Check:
+    "A condition, and with it that products and quotients of equal numbers are equal."
+    found, out = dict.fromkeys(t for f in (*check.facts, check.goal) for t in subterms(f) if isinstance(t, App) and t.op in ('*', 'div')), []
+    for t, u in combinations(found, 2):
+        same = [a == b for a, b in zip(t.args, u.args)]
+        if t.op == u.op and sum(same) == 1: out.append(implies((equal(t.args[same.index(False)], u.args[same.index(False)]),), equal(t, u)))
     return check._replace(facts=(*check.facts, *out[:200]))
 
 

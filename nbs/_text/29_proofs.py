@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Iterator
 
-from bendml.kernel.conditions import conditions, hinted, instances, text, told
+from bendml.kernel.conditions import alike, conditions, grounded, hinted, text, told
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.functional import broken_promise, functional
 from bendml.kernel.calls import KernelWalk
@@ -43,19 +43,21 @@ def needed(check: Check, core: tuple[str, ...]) -> Check:
 def _ask(check: Check) -> dict[str, Answer]:
     "What each solver says, its `unsat` if it comes to that."
     said: dict[str, Answer] = {}
-    def ask(solver: str, check: Check, wall: float) -> bool:
-        "One more try, unless there is an answer; is there none yet?"
+    def ask(solver: str, check: Check, wall: float, named: bool = False, weaker: bool = False) -> bool:
+        "One more try, unless there is an answer; is there none yet? From a weaker condition only a proof counts."
         if solver not in said or said[solver].result == 'unknown':
             spent = said[solver].seconds if solver in said else 0.0
-            a, = discharge(text(check, named=solver == 'z3'), (solver,), wall=wall)
-            said[solver] = replace(a, seconds=a.seconds + spent)
+            a, = discharge(text(check, named), (solver,), wall=wall)
+            said[solver] = replace(a, seconds=a.seconds + spent, result='unknown' if weaker and a.result == 'sat' else a.result)
         return said[solver].result == 'unknown'
-    if ask('z3', check, 0.7):
-        if ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
-        if said['cvc5'].result != 'sat': ask('z3', check := hinted(check), 5.0)
+    if ask('z3', check, 0.7, named=True):
+        if ask('z3', check, 0.7) and ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
+        if 'sat' not in (a.result for a in said.values()): ask('z3', check := hinted(check), 5.0, named=True)
     if any(a.result == 'sat' for a in said.values()): return said
     few = needed(check, said['z3'].core)
-    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(instances(few)), 2.0), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7)): ask('cvc5', way, wall)
+    for way, wall in ((grounded(few), 0.7), (alike(grounded(few)), 2.0)): ask('cvc5', way, wall, weaker=True)
+    for way, wall in ((hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 
