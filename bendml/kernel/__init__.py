@@ -37,19 +37,24 @@ def _conditions(k: 'Kernel') -> list[tuple[str, str, str]]:
             low = 0 if p.type is Size else -PARAM
             out.append((f'type({p.name}) is int and {low} <= {p.name} <= {PARAM}', f'{low} <= {p.name} <= 2**48', p.name))
         elif p.type is bool: out.append((f'type({p.name}) is bool', 'True or False', p.name))
-        elif isinstance(p.type, Buf):
-            if p.length is not None: out.append((f'len({p.name}) == {code(p.length)}', f'len({p.name}) == {ast.unparse(p.length)}', p.name))
-            else: out.append((f'len({p.name}) >= 0', f'{p.name} has a length', p.name))
+        elif isinstance(p.type, Buf) and p.length is not None: out.append((f'len({p.name}) == {code(p.length)}', f'len({p.name}) == {ast.unparse(p.length)}', p.name))
     for s in k.source.node.body:
         if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and strip.meaning(s.value.func) is requires:
             out += [(code(a), ast.unparse(a), '') for a in s.value.args]
     k.names = strip.names
     return out
 
+def _quick(k: 'Kernel') -> list[str]:
+    "The same conditions, put so that Python finds them out fast. A call that fails here is looked at again, one condition after the other."
+    of = lambda *types: [p.name for p in k.source.params if p.type in types]
+    out = [f'type({n}) is int' for n in of(int, Size)] + [f'type({n}) is bool' for n in of(bool)]
+    if of(Size): out.append(f'0 <= {" | ".join(of(Size))} <= {PARAM}')   # a sign, or a bit that is too high, shows in all of them together
+    return out + [f'{-PARAM} <= {n} <= {PARAM}' for n in of(int)] + [code for code, _, name in k.needs if name not in of(int, Size, bool)]
+
 def _caller(k: 'Kernel') -> Callable:
     "The function that checks a call and makes it."
     args = ', '.join(p.name for p in k.source.params)
-    needs = ' and '.join(f'({c})' for c, _, _ in k.needs) or 'True'
+    needs = ' and '.join(f'({c})' for c in _quick(k)) or 'True'
     lines = f"def call({args}):\n try:\n  if {needs}: return entry_({args})\n except (TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError): pass\n return again_({args})"
     names = {'entry_': k.entry, 'again_': k.again} | k.names
     exec(compile(lines, f'<call of {k.source.name}>', 'exec'), names)

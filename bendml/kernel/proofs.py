@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Iterator
 
-from .conditions import conditions, grounded, hinted, text, told
+from .conditions import alike, conditions, grounded, hinted, text, told
 from .contracts import KernelError, Source
 from .functional import broken_promise, functional
 from .calls import KernelWalk
@@ -48,7 +48,7 @@ def _ask(check: Check) -> dict[str, Answer]:
     if any(a.result == 'sat' for a in said.values()): return said
     few = needed(check, said['z3'].core)
     for way, wall in ((hinted(few), 0.3), (few, 0.7)): ask('cvc5', way, wall)
-    for way, wall in ((grounded(few), 0.7), (hinted(grounded(few)), 2.0)): ask('cvc5', way, wall, weaker=True)
+    for way, wall in ((grounded(few), 0.7), (alike(grounded(few)), 2.0)): ask('cvc5', way, wall, weaker=True)
     for way, wall in ((hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 

@@ -64,7 +64,7 @@ def gemm_tiles(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n
     for j in range(0, m, COLS):
         for i in range(0, n, ROWS):
             assert j + 16 <= m and i + 6 <= n
-            assert i*m + 6*m <= n*m
+            assert (i + 5)*m + m <= n*m
             product_tile(k, a, i*ar, ac, ar, b, j, br, c, i*m + j, m, True, False)
 
 # %% ../../nbs/42_gemm.ipynb #018c61e0
@@ -127,7 +127,7 @@ def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32]
             rows, cols, to = min(ROWS, n - i), min(COLS, m - j), at + i*stride + j
             if i < copied:
                 assert i + 6 <= n
-                assert i*ar + 6*ar <= n*ar
+                assert (i + 5)*ar + ar <= n*ar
                 product_cut(k, a, at_a + i*ar, ac, ar, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
             else: product_cut(k, panel_a, (i - copied)*k, ROWS, 1, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
 
