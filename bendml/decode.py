@@ -19,11 +19,11 @@ from .checkpoint.gguf import read_gguf
 from .checks import ContextError, check_ids, check_shapes
 from .curves import gelu_row, soften, swiglu
 from .kvarray import keep
+from .look import look_mix, look_scores
 from .matvec import Fixed, fixed, rows, to_fixed
 from .rope import angles, rotate_pairs
 from .stored import FORMATS, Memory, Tensor, memory, pack, tensor, unpack
 from .threads import get_threads
-from .simd import fma, hsum, load, splat, store
 from numba import njit, prange
 
 # %% ../nbs/76_decode.ipynb #0ad260a5
@@ -118,20 +118,13 @@ def _add_to(x, y, b, i0, i1):
     for i in range(i0, i1): x[i] += y[i] + b[i]
 
 # %% ../nbs/76_decode.ipynb #0fdc32fe
+_scores, _mix = look_scores.inner, look_mix.inner
+
 @njit
 def _look(q, first, keys, values, start, count, D, scores, out):
     "One head: the mean of `count` rows of values, from `start` on, weighted by how well the keys fit. Writes out[first:first + D]."
-    top, scale = float32(-np.inf), float32(1/math.sqrt(D))
-    for t in range(count):
-        total = splat(float32(0))
-        for i in range(0, D, 8): total = fma(load(q, first + i), load(keys, start + t*D + i), total)
-        scores[t] = hsum(total)*scale
-        top = max(top, scores[t])
-    weight = soften(scores, count, top)
-    for i in range(0, D, 8): store(out, first + i, splat(float32(0)))
-    for t in range(count):
-        share = splat(scores[t]/weight)
-        for i in range(0, D, 8): store(out, first + i, fma(share, load(values, start + t*D + i), load(out, first + i)))
+    top = _scores(D, keys, start, count, q, first, float32(1/math.sqrt(D)), scores, 0)
+    _mix(D, values, start, count, scores, 0, soften(scores, count, top), out, first)
 
 # %% ../nbs/76_decode.ipynb #234a1e6c
 @njit

@@ -69,6 +69,19 @@ def tile() -> None:
     for row in ('tile, fused', 'tile, sequential'): line(row, scale(seconds[row], n*2*96*k), 'GF/s', 1, {'peak': rate})
 
 
+def calls() -> None:
+    "What the check of a proved kernel's arguments adds to numba's own call."
+    import numpy as np
+    from bendml.kernel import sums
+    x = lambda: np.ones(1, np.float32)
+    print('a call of a proved kernel, against its compiled function without any check')
+    for kernel, args in ((sums.softmax, (1, x(), x())), (sums.matvec, (1, 1, x(), x(), x())), (sums.gemm, (1, 1, 1, 1, 1, 1, 1, x(), x(), x()))):
+        many = lambda f: lambda: [f(*args) for _ in range(10_000)]
+        seconds = alternate({'checked': many(kernel), 'inner': many(kernel.inner)}, 15)
+        best = {row: min(s)/1e4*1e6 for row, s in seconds.items()}
+        print(f"  {kernel.__name__}, {len(args)} arguments".ljust(30) + f"{best['checked']:6.2f} µs, {best['checked'] - best['inner']:.2f} µs more")
+
+
 def memory(threads: int) -> None:
     "Matrix times vector, 512 MB of weights, against reading as many bytes."
     import numpy as np, torch
@@ -105,7 +118,7 @@ if __name__ == '__main__':
         threads = int(sys.argv[1])
         set_threads(threads)
         torch.set_num_threads(threads)
-        if threads == 1: tile()
+        if threads == 1: tile(), calls()
         products(threads)
         memory(threads)
     else:

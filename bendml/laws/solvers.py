@@ -7,6 +7,7 @@ __all__ = ['SOLVERS', 'LIMIT', 'WALL', 'GRACE', 'Answer', 'serve', 'discharge']
 
 # %% ../../nbs/11_solvers.ipynb #15da76b3
 import atexit, json, os, select, subprocess, sys, threading, time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -20,6 +21,7 @@ class Answer:
     reason: str = ''             # why unknown: 'resource', 'wall', 'crash', 'incomplete', or the solver's words
     steps: int = 0               # the solver's own count of steps
     model: dict = field(default_factory=dict, hash=False)  # constant -> value, as texts; if asked for and `sat`
+    core: tuple = ()             # assertions that are enough for `unsat`, by name; if the text names them (z3)
 
 # %% ../../nbs/11_solvers.ipynb #ad4bdc8c
 SOLVERS = ('z3', 'cvc5')
@@ -45,7 +47,8 @@ def _z3(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     elif why in ('timeout', 'canceled'): why = 'wall' if seconds >= wall else 'resource'
     elif 'incomplete' in why: why = 'incomplete'
     found = solver.model() if model and result == 'sat' else ()
-    return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0})
+    core = tuple(map(str, solver.unsat_core())) if result == 'unsat' else ()
+    return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0}, core)
 
 # %% ../../nbs/11_solvers.ipynb #81aa7cca
 def _cvc5(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
@@ -85,7 +88,7 @@ def serve(solver: str) -> None:
         print(json.dumps([number, vars(answer)]), file=out, flush=True)
 
 # %% ../../nbs/11_solvers.ipynb #ad697b26
-_NUMBER, _LOCK = count(), threading.Lock()
+_NUMBER, _LOCKS = count(), {s: threading.Lock() for s in SOLVERS}
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
 # %% ../../nbs/11_solvers.ipynb #de26e3a0
@@ -133,8 +136,9 @@ def discharge(
     model: bool = False,                    # also the values of the constants, if `sat`
 ) -> tuple[Answer, ...]:                    # one for each solver
     "Ask solvers whether a text is satisfiable."
-    with _LOCK:
+    with ExitStack() as locks:
         asked = []
+        for solver in sorted(solvers): locks.enter_context(_LOCKS[solver])
         for solver in solvers:
             key = solver, os.getpid()
             if key not in _WORKERS: _WORKERS[key] = _Worker(solver)

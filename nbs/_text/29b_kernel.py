@@ -16,8 +16,9 @@
 # %%
 #| hide
 #| export
-import ast, warnings
+import ast, sys, warnings
 from functools import cached_property
+from pathlib import Path
 from types import FunctionType
 from typing import Callable
 
@@ -29,6 +30,7 @@ from bendml.kernel.calls import KernelWalk
 from bendml.kernel.proofs import Proof, digest, prove_source, remember, remembered
 from bendml.kernel.search import _Bare, bare
 from bendml.kernel.state import PARAM
+from bendml.laws.kept import name_of
 from bendml.laws.terms import INT
 _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'prange', 'requires', 'u16', 'u8', 'word']
 
@@ -54,19 +56,24 @@ def _conditions(k: 'Kernel') -> list[tuple[str, str, str]]:
             low = 0 if p.type is Size else -PARAM
             out.append((f'type({p.name}) is int and {low} <= {p.name} <= {PARAM}', f'{low} <= {p.name} <= 2**48', p.name))
         elif p.type is bool: out.append((f'type({p.name}) is bool', 'True or False', p.name))
-        elif isinstance(p.type, Buf):
-            if p.length is not None: out.append((f'len({p.name}) == {code(p.length)}', f'len({p.name}) == {ast.unparse(p.length)}', p.name))
-            else: out.append((f'len({p.name}) >= 0', f'{p.name} has a length', p.name))
+        elif isinstance(p.type, Buf) and p.length is not None: out.append((f'len({p.name}) == {code(p.length)}', f'len({p.name}) == {ast.unparse(p.length)}', p.name))
     for s in k.source.node.body:
         if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and strip.meaning(s.value.func) is requires:
             out += [(code(a), ast.unparse(a), '') for a in s.value.args]
     k.names = strip.names
     return out
 
+def _quick(k: 'Kernel') -> list[str]:
+    "The same conditions, put so that Python finds them out fast. A call that fails here is looked at again, one condition after the other."
+    of = lambda *types: [p.name for p in k.source.params if p.type in types]
+    out = [f'type({n}) is int' for n in of(int, Size)] + [f'type({n}) is bool' for n in of(bool)]
+    if of(Size): out.append(f'0 <= {" | ".join(of(Size))} <= {PARAM}')   # a sign, or a bit that is too high, shows in all of them together
+    return out + [f'{-PARAM} <= {n} <= {PARAM}' for n in of(int)] + [code for code, _, name in k.needs if name not in of(int, Size, bool)]
+
 def _caller(k: 'Kernel') -> Callable:
     "The function that checks a call and makes it."
     args = ', '.join(p.name for p in k.source.params)
-    needs = ' and '.join(f'({c})' for c, _, _ in k.needs) or 'True'
+    needs = ' and '.join(f'({c})' for c in _quick(k)) or 'True'
     lines = f"def call({args}):\n try:\n  if {needs}: return entry_({args})\n except (TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError): pass\n return again_({args})"
     names = {'entry_': k.entry, 'again_': k.again} | k.names
     exec(compile(lines, f'<call of {k.source.name}>', 'exec'), names)
@@ -78,6 +85,8 @@ def _caller(k: 'Kernel') -> Callable:
 def _entry(source: Source, written: set[str]) -> str:
     "What is checked in compiled code, as statements."
     buffers = [p for p in source.params if isinstance(p.type, Buf)]
+    taken = {p.name for p in source.params} | {n.id for n in ast.walk(source.node) if isinstance(n, ast.Name)}
+    pad = '_'*(1 + max(map(len, taken), default=0))   # makes names that the kernel does not have
     lines = [f'if {p.name}.ctypes.data % {np.dtype(p.type.dtype).itemsize} != 0: raise ValueError("alignment")' for p in buffers]
     for n, p in enumerate(buffers):
         for q in buffers[n + 1:]:
@@ -86,9 +95,9 @@ def _entry(source: Source, written: set[str]) -> str:
             lines.append(f'if {p.name}.size > 0 and {q.name}.size > 0 and {p.name}.ctypes.data < {end(q)} and {q.name}.ctypes.data < {end(p)}: raise ValueError("overlap")')
     for p in buffers:
         if p.element is None: continue
-        cell = f'cell_of_{p.name}'
+        cell, at = (f'{name}_of_{p.name}{pad}' for name in ('cell', 'place'))
         holds = _Named({p.name: cell}).visit(ast.parse(ast.unparse(p.element), mode='eval').body)
-        lines += [f'for at_{p.name} in range({p.name}.size):', f' {cell} = int64_({p.name}[at_{p.name}])', f' if not ({ast.unparse(holds)}): raise IndexError("cell")']
+        lines += [f'for {at} in range({p.name}.size):', f' {cell} = int64_({p.name}[{at}])', f' if not ({ast.unparse(holds)}): raise IndexError("cell")']
     return '\n'.join(lines)
 
 class _Named(ast.NodeTransformer):
@@ -225,9 +234,19 @@ class Proved:
         self.proof = None if again else remembered(self.digest)
         if self.proof is None:
             self.proof = prove_source(self.source)
-            if self.fastmath and self.proof.values: raise KernelError(self.source.where(), 'sums in any order, and a claim about their order', 'no fastmath, or no claims about values', f'fastmath={self.fastmath}')
+            if self.freedoms and self.proof.values: raise KernelError(self.source.where(), 'sums in any order, and a claim about their order', 'no fastmath, here or in a kernel that is called, or no claims about values', f'fastmath={self.freedoms}')
             remember(self.digest, self.proof)
         return self.proof
+
+    @property
+    def called(self) -> list['Proved']:
+        "The kernels that this one calls."
+        return [m for m in self.source.meanings.values() if isinstance(m, Proved)]
+
+    @property
+    def freedoms(self) -> set[str]:
+        "The freedoms that sums of floats have, here or in a kernel that is called."
+        return self.fastmath.union(*(k.freedoms for k in self.called))
 
     @cached_property
     def written(self) -> set[str]:
@@ -256,9 +275,16 @@ class Compiled(Proved):
         signature = [array(p) if isinstance(p.type, Buf) else scalar[p.type] for p in self.source.params]
         fn = bare(self.source, lambda m: m.inner if isinstance(m, Proved) else numba.prange if m is prange else m, first)
         parallel = any(map(is_prange, self.source.meanings.values()))
-        compiled = _jit(fn, signature, self.digest, parallel, self.fastmath)
+        compiled = _jit(fn, signature, self.tag, parallel, self.fastmath)
         if self.unchecked is None: _agree(self.source, compiled)
         return compiled
+
+    @cached_property
+    def tag(self) -> str:
+        "The hash of all that the machine code is made of: what was proved, and the modules of the words."
+        words = {m.__module__ for m in self.source.meanings.values() if hasattr(m, '__word__')}
+        code = [Path(f).read_text() for w in sorted(words) if (f := getattr(sys.modules.get(w), '__file__', None)) and Path(f).is_file()]
+        return name_of(self.digest, *code, *(k.tag for k in self.called))
 
     @cached_property
     def inner(self) -> Callable:

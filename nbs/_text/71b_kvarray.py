@@ -428,8 +428,7 @@ for name, each in list(globals().items()):
 # %% [markdown]
 # ## What this does not show
 #
-# - The rows of the model are read by `rows`; that the loop which reads the cache, the attention of the decoder, reads those
-#   cells is tested, not proved.
+# - The loop that reads the cache, the attention of the decoder: [the next page](71c_look.ipynb).
 # - That the numbers of a computer are those of the axioms: they are, for finite values.
 # - That the weights are divided by their sum in one order or another. `mean` may be any function of the two sums; that it
 #   is the quotient plays no part here.

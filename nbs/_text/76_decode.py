@@ -29,11 +29,11 @@ from bendml.checkpoint.gguf import read_gguf
 from bendml.checks import ContextError, check_ids, check_shapes
 from bendml.curves import gelu_row, soften, swiglu
 from bendml.kvarray import keep
+from bendml.look import look_mix, look_scores
 from bendml.matvec import Fixed, fixed, rows, to_fixed
 from bendml.rope import angles, rotate_pairs
 from bendml.stored import FORMATS, Memory, Tensor, memory, pack, tensor, unpack
 from bendml.threads import get_threads
-from bendml.simd import fma, hsum, load, splat, store
 from numba import njit, prange
 
 
@@ -142,24 +142,18 @@ def _add_to(x, y, b, i0, i1):
 
 # %% [markdown]
 # The cache is one array for keys and one for values, laid out as [proved](71b_kvarray.ipynb): region $l\,G + g$ has room for
-# $T$ rows of $D$ numbers, and row $t$ begins $t D$ further on. The loop that writes it is the one proved there.
+# $T$ rows of $D$ numbers, and row $t$ begins $t D$ further on. The loop that writes it is the one proved there; those that read it stay
+# within these rows, which is [proved too](71c_look.ipynb), and are held there to a plain loop of which is known what it computes.
 
 # %%
 #| export
+_scores, _mix = look_scores.inner, look_mix.inner
+
 @njit
 def _look(q, first, keys, values, start, count, D, scores, out):
     "One head: the mean of `count` rows of values, from `start` on, weighted by how well the keys fit. Writes out[first:first + D]."
-    top, scale = float32(-np.inf), float32(1/math.sqrt(D))
-    for t in range(count):
-        total = splat(float32(0))
-        for i in range(0, D, 8): total = fma(load(q, first + i), load(keys, start + t*D + i), total)
-        scores[t] = hsum(total)*scale
-        top = max(top, scores[t])
-    weight = soften(scores, count, top)
-    for i in range(0, D, 8): store(out, first + i, splat(float32(0)))
-    for t in range(count):
-        share = splat(scores[t]/weight)
-        for i in range(0, D, 8): store(out, first + i, fma(share, load(values, start + t*D + i), load(out, first + i)))
+    top = _scores(D, keys, start, count, q, first, float32(1/math.sqrt(D)), scores, 0)
+    _mix(D, values, start, count, scores, 0, soften(scores, count, top), out, first)
 
 
 # %% [markdown]
