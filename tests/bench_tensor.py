@@ -7,7 +7,24 @@ import os, statistics, subprocess, sys, time
 sys.path.insert(0, os.path.dirname(__file__))
 from bench import alternate
 
-SHAPES = {'100x784x128': (100, 784, 128, ''), '784x100x128, A transposed': (784, 100, 128, 'a'), '256x768x3072': (256, 768, 3072, ''), '1024x1024x1024': (1024, 1024, 1024, '')}
+SHAPES = {'100x784x128': (100, 784, 128, ''), '784x100x128, A transposed': (784, 100, 128, 'a'), '256x768x3072': (256, 768, 3072, ''),
+          '1024x1024x1024': (1024, 1024, 1024, ''), '2048x384x1536, B transposed': (2048, 384, 1536, 'b'), '384x2048x1536, A transposed': (384, 2048, 1536, 'a')}
+
+
+def in_turn(rows: dict, rounds: int, calls: int) -> dict:
+    """The seconds of each row's calls, the rows in turn. Before each, a pause in which the threads of the row before fall asleep, since those
+    of BLAS and PyTorch look for work for a while and keep the cores; then two calls that do not count, for its own to wake."""
+    seconds = {name: [] for name in rows}
+    for _ in range(rounds):
+        for name, run in rows.items():
+            time.sleep(.05)
+            run()
+            run()
+            for _ in range(calls):
+                begin = time.perf_counter()
+                run()
+                seconds[name].append(time.perf_counter() - begin)
+    return seconds
 
 
 def line(name: str, seconds: list, unit: str, work: float, peers: dict) -> None:
@@ -20,24 +37,19 @@ def line(name: str, seconds: list, unit: str, work: float, peers: dict) -> None:
 def products(threads: int) -> None:
     import numpy as np, torch
     from bendml import tensor
-    from bendml.tensor.gemm import gemm_panels, gemm_parallel
+    from bendml.tensor.gemm import _panels
     rng = np.random.default_rng(0)
     for name, (n, k, m, turn) in SHAPES.items():
-        a, b, c = rng.standard_normal((k, n) if turn else (n, k), np.float32), rng.standard_normal((k, m), np.float32), np.empty((n, m), np.float32)
-        x = a.T if turn else a
-        ar, ac = (s//4 for s in x.strides)
-        ta, tb, tc = torch.from_numpy(a), torch.from_numpy(b), torch.empty(n, m)
-        ta = ta.T if turn else ta
-        multiply = tensor.matmul_tn if turn else tensor.matmul
-        def panels(fused):
-            if threads > 1: gemm_parallel(a.reshape(-1), ar, ac, b.reshape(-1), m, 1, c.reshape(-1), n, k, m, fused, threads)
-            else: gemm_panels(a.reshape(-1), 0, ar, ac, b.reshape(-1), 0, m, 1, c.reshape(-1), 0, m, n, k, m, fused)
-        rows = {'matmul': lambda: multiply(a, b, out=c), 'PyTorch': lambda: torch.mm(ta, tb, out=tc), 'OpenBLAS (np.dot)': lambda: np.dot(x, b, out=c),
-                'own panels, fused': lambda: panels(True), 'own panels, sequential': lambda: panels(False)}
-        turns = max(1, int(1e8/(n*k*m)))
-        seconds = alternate({r: (lambda f=f: [f() for _ in range(turns)]) for r, f in rows.items()}, 25)
+        a, b = rng.standard_normal((k, n) if turn == 'a' else (n, k), np.float32), rng.standard_normal((m, k) if turn == 'b' else (k, m), np.float32)
+        x, y, c = a.T if turn == 'a' else a, b.T if turn == 'b' else b, np.empty((n, m), np.float32)
+        tx, ty, tc = torch.from_numpy(a), torch.from_numpy(b), torch.empty(n, m)
+        tx, ty = tx.T if turn == 'a' else tx, ty.T if turn == 'b' else ty
+        multiply = {'': tensor.matmul, 'a': tensor.matmul_tn, 'b': tensor.matmul_nt}[turn]
+        rows = {'matmul': lambda: multiply(a, b, out=c), 'PyTorch': lambda: torch.mm(tx, ty, out=tc), 'OpenBLAS (np.dot)': lambda: np.dot(x, y, out=c),
+                'own panels, fused': lambda: _panels(x, y, c, True), 'own panels, sequential': lambda: _panels(x, y, c, False)}
+        seconds = in_turn(rows, 10, max(1, min(20, int(1e8/(n*k*m)))))
         print(f'{name}, {threads} thread{"s"*(threads > 1)}')
-        for row in rows: line(row, seconds[row], 'GF/s', 2.*n*k*m*turns, {p: seconds[p] for p in ('PyTorch', 'OpenBLAS (np.dot)') if p != row})
+        for row in rows: line(row, seconds[row], 'GF/s', 2.*n*k*m, {p: seconds[p] for p in ('PyTorch', 'OpenBLAS (np.dot)') if p != row})
 
 
 def tile() -> None:

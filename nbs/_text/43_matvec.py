@@ -26,23 +26,15 @@ from bendml.tensor.arrays import TensorError, dense, result, typed
 # %% [markdown]
 # ## In sequence
 #
-# The definition: $y_i = \sum_p W_{ip} x_p$, from left to right. A sum that must keep its order waits three or four cycles for
-# each addition; four rows side by side wait together.
+# The definition is $y_i = \sum_p W_{ip} x_p$, from left to right; the loop that is proved to compute it is on the page about
+# [sums in order](29c_sums.ipynb). A sum that must keep its order waits three or four cycles for each addition; four rows side by
+# side wait together.
 
 # %%
 #| export
 @kernel
-def matvec_loops(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
-    "y[lo:hi] = w[lo:hi] x, one sum at a time."
-    requires(lo <= hi, hi <= r)
-    for i in range(lo, hi):
-        total = f32(0)
-        for p in range(c): total += w[i*c + p]*x[p]
-        y[i] = total
-
-@kernel
 def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
-    "The same bits, four sums at a time."
+    "y[lo:hi] = w[lo:hi] x, each sum from left to right, four of them at a time."
     requires(lo <= hi, hi <= r)
     fours = (hi - lo)//4
     for q in range(fours):
@@ -54,7 +46,10 @@ def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Siz
             s2 += w[(i + 2)*c + p]*x[p]
             s3 += w[(i + 3)*c + p]*x[p]
         y[i], y[i + 1], y[i + 2], y[i + 3] = s0, s1, s2, s3
-    matvec_loops(w, x, y, lo + 4*fours, hi, r, c)
+    for i in range(lo + 4*fours, hi):
+        total = f32(0)
+        for p in range(c): total += w[i*c + p]*x[p]
+        y[i] = total
 
 
 # %% [markdown]
@@ -117,7 +112,7 @@ def _rows(dtype, widen, one):
 #
 # On several threads each takes a *band* of rows, about the same number. No two write the same number, and a row is summed by one
 # thread: the bits do not depend on how many there are. That the bands together give exactly $r$ numbers is proved on the
-# page about [lists](40_lists.ipynb), `exact_length`.
+# page about [bands](40c_bands.ipynb), `exact_length`.
 
 # %%
 #| export
@@ -207,11 +202,12 @@ for name, y in {'float32': matvec(w, x), 'bfloat16': matvec(to_bf16(w), x), 'int
     print(f'{name:9} largest error {error(y):.0e}')
 
 # %% [markdown]
-# The sequential order has the bits of the plain loop:
+# The sequential order has the bits of the loop that is proved:
 
 # %%
+from bendml.kernel.sums import matvec as matvec_loops
 y = np.empty(1000, float32)
-matvec_loops(w.ravel(), x, y, 0, 1000, 1000, 768)
+matvec_loops(1000, 768, w.ravel(), x, y)
 assert np.array_equal(matvec(w, x, order='sequential'), y)
 
 # %%
