@@ -97,16 +97,20 @@ def memory(threads: int) -> None:
                 s0, s1, s2, s3 = s0 + load(w, p), s1 + load(w, p + 8), s2 + load(w, p + 16), s3 + load(w, p + 24)
                 s4, s5, s6, s7 = s4 + load(w, p + 32), s5 + load(w, p + 40), s6 + load(w, p + 48), s7 + load(w, p + 56)
             y[t] = hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
-    c, total = 2048, 2**29
-    w = np.resize(np.random.default_rng(0).standard_normal(2**20, np.float32), total//4).reshape(-1, c)
-    x, y = np.ones(c, np.float32), np.empty(threads, np.float32)
-    kinds = {'float32': (w, None), 'bfloat16': (tensor.to_bf16(w[:len(w)//2]), None), 'int8': (w.view(np.int8).reshape(-1, c)[:len(w)], np.ones(len(w), np.float32))}
-    rows = {f'matvec, {k}': (lambda v=v, s=s: tensor.matvec(v, x, scale=s)) for k, (v, s) in kinds.items()}
+    c, total, rng = 2048, 2**29, np.random.default_rng(0)
+    x, y = rng.standard_normal(c, np.float32), np.empty(threads, np.float32)
+    matrix = lambda few, width: np.resize(few, total//few.itemsize).reshape(-1, width)   # 512 MB, whatever the type
+    w = matrix(rng.standard_normal(2**20, np.float32), c)
+    half, whole = matrix(tensor.to_bf16(w[:512]), c), matrix(rng.integers(-127, 128, 2**20, np.int8), c)
+    four, ones = whole.view(np.uint8).reshape(-1, c//2), np.ones(total//c, np.float32)
+    steps = np.ones((len(four), c//32), np.float32)
     tw, tx, flat = torch.from_numpy(w), torch.from_numpy(x), w.reshape(-1)
-    seconds = alternate({'reading': lambda: read(flat, y), **rows, 'PyTorch, float32': lambda: torch.mv(tw, tx)}, 12)
-    print(f'matrix times vector, 512 MB of float32 and parts of it, {threads} thread{"s"*(threads > 1)}')
-    sizes = {'reading': total, 'PyTorch, float32': total} | {f'matvec, {k}': v.nbytes for k, (v, _) in kinds.items()}
-    per_byte = {r: [t/sizes[r] for t in s] for r, s in seconds.items()}
+    seconds = alternate({'reading': lambda: read(flat, y), 'matvec, float32': lambda: tensor.matvec(w, x), 'matvec, bfloat16': lambda: tensor.matvec(half, x),
+                         'matvec, int8': lambda: tensor.matvec(whole, x, scale=ones), 'matvec, 4 bits': lambda: tensor.matvec_i4(four, steps, x),
+                         'PyTorch, float32': lambda: torch.mv(tw, tx)}, 12)
+    print(f'matrix times vector, 512 MB of each kind, {threads} thread{"s"*(threads > 1)}')
+    sizes = {'matvec, 4 bits': four.nbytes + steps.nbytes}
+    per_byte = {r: [t/sizes.get(r, total) for t in s] for r, s in seconds.items()}
     for row in per_byte: line(row, per_byte[row], 'GB/s', 1, {} if row == 'reading' else {'reading': per_byte['reading']})
 
 

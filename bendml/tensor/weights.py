@@ -12,7 +12,8 @@ from numba import prange
 from numpy import float32
 
 from ..kernel import Buf, Size, f32, i8, kernel, requires, u16
-from ..simd import fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, splat, to_bf16 as bits_of_bf16
+from ..simd import (fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, products, products_bf16, products_i8, splat,
+                         to_bf16 as bits_of_bf16)
 from .arrays import TensorError, dense, result, typed
 
 # %% ../../nbs/43_matvec.ipynb #108c00a5
@@ -38,32 +39,26 @@ def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Siz
 # %% ../../nbs/43_matvec.ipynb #b898e59b
 AHEAD, PIECE, GROUP = 2048, 2048, 16  # bytes; columns; rows
 
-def _dot(dtype, widen, one):
-    "The product of a piece of a row of weights with x, eight at a time."
+def _dot(dtype, products, widen, one):
+    "The product of a piece of a row of weights with x, sixty-four at a time."
     line, ahead = 64//np.dtype(dtype).itemsize, AHEAD//np.dtype(dtype).itemsize
 
     @kernel
     def dot(w: Buf[dtype], at: Size, x: Buf[f32], p: Size, n: Size):
         requires(at + n <= len(w), p + n <= len(x))
-        z = splat(f32(0))
-        s0, s1, s2, s3, s4, s5, s6, s7 = z, z, z, z, z, z, z, z
+        total, rest = splat(f32(0)), f32(0)
         for q in range(0, n//64*64, 64):
-            i, j = at + q, p + q
-            for l in range(0, 64, line): prefetch(w, i + ahead + l)
-            s0, s1 = fma(widen(w, i), load(x, j), s0), fma(widen(w, i + 8), load(x, j + 8), s1)
-            s2, s3 = fma(widen(w, i + 16), load(x, j + 16), s2), fma(widen(w, i + 24), load(x, j + 24), s3)
-            s4, s5 = fma(widen(w, i + 32), load(x, j + 32), s4), fma(widen(w, i + 40), load(x, j + 40), s5)
-            s6, s7 = fma(widen(w, i + 48), load(x, j + 48), s6), fma(widen(w, i + 56), load(x, j + 56), s7)
-        for q in range(n//64*64, n//8*8, 8): s0 = fma(widen(w, at + q), load(x, p + q), s0)
-        rest = f32(0)
+            for l in range(0, 64, line): prefetch(w, at + q + ahead + l)
+            total = total + products(w, at + q, x, p + q)
+        for q in range(n//64*64, n//8*8, 8): total = fma(widen(w, at + q), load(x, p + q), total)
         for q in range(n//8*8, n): rest += one(w, at + q)*x[p + q]
-        return hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))) + rest
+        return hsum(total) + rest
     return dot
 
 # %% ../../nbs/43_matvec.ipynb #b8007fa0
-def _rows(dtype, widen, one):
+def _rows(dtype, products, widen, one):
     "The rows lo to hi of a product, each times its scale if there is one."
-    dot = _dot(dtype, widen, one)
+    dot = _dot(dtype, products, widen, one)
 
     @kernel
     def rows(w: Buf["r*c", dtype], scale: Buf[f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
@@ -94,7 +89,7 @@ def _in_order(w: Buf["r*c", f32], scale: Buf[f32], x: Buf["c", f32], y: Buf["r",
     requires(lo <= hi, hi <= r)
     matvec_fours(w, x, y, lo, hi, r, c)
 
-_STORED = {np.dtype(f32): (f32, load, one), np.dtype(u16): (u16, load_bf16, one_bf16), np.dtype(i8): (i8, load_i8, one_i8)}
+_STORED = {np.dtype(f32): (f32, products, load, one), np.dtype(u16): (u16, products_bf16, load_bf16, one_bf16), np.dtype(i8): (i8, products_i8, load_i8, one_i8)}
 _FAST = {dtype: _rows(*how) for dtype, how in _STORED.items()}
 _BANDS = {dtype: _bands(dtype.type, rows) for dtype, rows in _FAST.items()}
 _bands_in_order = _bands(f32, _in_order)
