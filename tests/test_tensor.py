@@ -72,7 +72,7 @@ def test_the_fast_order_is_within_its_bound(turn, n, k, m):
 @pytest.mark.parametrize('turn', MATMUL)
 def test_a_large_product_is_within_its_bound(turn):
     "One that is computed by our own threads, where there are several."
-    n, k, m = 301, 517, 463
+    n, k, m = 601, 817, 563
     assert n*k*m > BIG
     a, b, x, y = sides(n, k, m, turn)
     exact, size = x.astype(float) @ y.astype(float), abs(x).astype(float) @ abs(y).astype(float)
