@@ -281,7 +281,6 @@ def anything(draw, ndim=None):
 
 
 def wide(x): return np.asarray(x, np.float64)
-def labels(x): return np.asarray(x)
 def listed(x, w): return np.where(x[:, :, None] != 0, wide(x)[:, :, None]/255*wide(w), 0).sum(1)  # 0*NaN is left out
 
 
