@@ -42,10 +42,13 @@ serve: docs   ## build the site and show it on http://localhost:8000
 lab: .venv/ready   ## JupyterLab, with notebooks and text paired
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/nbs
 
-bench: .venv/ready .venv/torch   ## speeds, as ratios against PyTorch in one run
-	$(BIN)/bendml data mnist
+bench: .venv/ready .venv/torch   ## speeds, as ratios against PyTorch, llama.cpp and tiktoken, each in one run
+	$(BIN)/bendml data mnist gpt2-bpe smollm2
 	$(PY) tests/bench.py
 	$(PY) tests/bench_tensor.py
+	$(PY) tests/bench_layers.py
+	$(PY) tests/bench_models.py
+	$(PY) tests/bench_tokenizer.py 1
 
 fuzz: .venv/ready   ## ten minutes of strange arrays for every tensor function
 	BENDML_FUZZ=600 $(PY) -m pytest tests/test_tensor.py -k fuzz -s

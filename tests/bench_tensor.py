@@ -7,7 +7,24 @@ import os, statistics, subprocess, sys, time
 sys.path.insert(0, os.path.dirname(__file__))
 from bench import alternate
 
-SHAPES = {'100x784x128': (100, 784, 128, ''), '784x100x128, A transposed': (784, 100, 128, 'a'), '256x768x3072': (256, 768, 3072, ''), '1024x1024x1024': (1024, 1024, 1024, '')}
+SHAPES = {'100x784x128': (100, 784, 128, ''), '784x100x128, A transposed': (784, 100, 128, 'a'), '256x768x3072': (256, 768, 3072, ''),
+          '1024x1024x1024': (1024, 1024, 1024, ''), '2048x384x1536, B transposed': (2048, 384, 1536, 'b'), '384x2048x1536, A transposed': (384, 2048, 1536, 'a')}
+
+
+def in_turn(rows: dict, rounds: int, calls: int) -> dict:
+    """The seconds of each row's calls, the rows in turn. Before each, a pause in which the threads of the row before fall asleep, since those
+    of BLAS and PyTorch look for work for a while and keep the cores; then two calls that do not count, for its own to wake."""
+    seconds = {name: [] for name in rows}
+    for _ in range(rounds):
+        for name, run in rows.items():
+            time.sleep(.05)
+            run()
+            run()
+            for _ in range(calls):
+                begin = time.perf_counter()
+                run()
+                seconds[name].append(time.perf_counter() - begin)
+    return seconds
 
 
 def line(name: str, seconds: list, unit: str, work: float, peers: dict) -> None:
@@ -20,24 +37,19 @@ def line(name: str, seconds: list, unit: str, work: float, peers: dict) -> None:
 def products(threads: int) -> None:
     import numpy as np, torch
     from bendml import tensor
-    from bendml.tensor.gemm import gemm_panels, gemm_parallel
+    from bendml.tensor.gemm import _panels
     rng = np.random.default_rng(0)
     for name, (n, k, m, turn) in SHAPES.items():
-        a, b, c = rng.standard_normal((k, n) if turn else (n, k), np.float32), rng.standard_normal((k, m), np.float32), np.empty((n, m), np.float32)
-        x = a.T if turn else a
-        ar, ac = (s//4 for s in x.strides)
-        ta, tb, tc = torch.from_numpy(a), torch.from_numpy(b), torch.empty(n, m)
-        ta = ta.T if turn else ta
-        multiply = tensor.matmul_tn if turn else tensor.matmul
-        def panels(fused):
-            if threads > 1: gemm_parallel(a.reshape(-1), ar, ac, b.reshape(-1), m, 1, c.reshape(-1), n, k, m, fused, threads)
-            else: gemm_panels(a.reshape(-1), 0, ar, ac, b.reshape(-1), 0, m, 1, c.reshape(-1), 0, m, n, k, m, fused)
-        rows = {'matmul': lambda: multiply(a, b, out=c), 'PyTorch': lambda: torch.mm(ta, tb, out=tc), 'OpenBLAS (np.dot)': lambda: np.dot(x, b, out=c),
-                'own panels, fused': lambda: panels(True), 'own panels, sequential': lambda: panels(False)}
-        turns = max(1, int(1e8/(n*k*m)))
-        seconds = alternate({r: (lambda f=f: [f() for _ in range(turns)]) for r, f in rows.items()}, 25)
+        a, b = rng.standard_normal((k, n) if turn == 'a' else (n, k), np.float32), rng.standard_normal((m, k) if turn == 'b' else (k, m), np.float32)
+        x, y, c = a.T if turn == 'a' else a, b.T if turn == 'b' else b, np.empty((n, m), np.float32)
+        tx, ty, tc = torch.from_numpy(a), torch.from_numpy(b), torch.empty(n, m)
+        tx, ty = tx.T if turn == 'a' else tx, ty.T if turn == 'b' else ty
+        multiply = {'': tensor.matmul, 'a': tensor.matmul_tn, 'b': tensor.matmul_nt}[turn]
+        rows = {'matmul': lambda: multiply(a, b, out=c), 'PyTorch': lambda: torch.mm(tx, ty, out=tc), 'OpenBLAS (np.dot)': lambda: np.dot(x, y, out=c),
+                'own panels, fused': lambda: _panels(x, y, c, True), 'own panels, sequential': lambda: _panels(x, y, c, False)}
+        seconds = in_turn(rows, 10, max(1, min(20, int(1e8/(n*k*m)))))
         print(f'{name}, {threads} thread{"s"*(threads > 1)}')
-        for row in rows: line(row, seconds[row], 'GF/s', 2.*n*k*m*turns, {p: seconds[p] for p in ('PyTorch', 'OpenBLAS (np.dot)') if p != row})
+        for row in rows: line(row, seconds[row], 'GF/s', 2.*n*k*m, {p: seconds[p] for p in ('PyTorch', 'OpenBLAS (np.dot)') if p != row})
 
 
 def tile() -> None:
@@ -98,16 +110,20 @@ def memory(threads: int) -> None:
                 s0, s1, s2, s3 = s0 + load(w, p), s1 + load(w, p + 8), s2 + load(w, p + 16), s3 + load(w, p + 24)
                 s4, s5, s6, s7 = s4 + load(w, p + 32), s5 + load(w, p + 40), s6 + load(w, p + 48), s7 + load(w, p + 56)
             y[t] = hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
-    c, total = 2048, 2**29
-    w = np.resize(np.random.default_rng(0).standard_normal(2**20, np.float32), total//4).reshape(-1, c)
-    x, y = np.ones(c, np.float32), np.empty(threads, np.float32)
-    kinds = {'float32': (w, None), 'bfloat16': (tensor.to_bf16(w[:len(w)//2]), None), 'int8': (w.view(np.int8).reshape(-1, c)[:len(w)], np.ones(len(w), np.float32))}
-    rows = {f'matvec, {k}': (lambda v=v, s=s: tensor.matvec(v, x, scale=s)) for k, (v, s) in kinds.items()}
+    c, total, rng = 2048, 2**29, np.random.default_rng(0)
+    x, y = rng.standard_normal(c, np.float32), np.empty(threads, np.float32)
+    matrix = lambda few, width: np.resize(few, total//few.itemsize).reshape(-1, width)   # 512 MB, whatever the type
+    w = matrix(rng.standard_normal(2**20, np.float32), c)
+    half, whole = matrix(tensor.to_bf16(w[:512]), c), matrix(rng.integers(-127, 128, 2**20, np.int8), c)
+    four, ones = whole.view(np.uint8).reshape(-1, c//2), np.ones(total//c, np.float32)
+    steps = np.ones((len(four), c//32), np.float32)
     tw, tx, flat = torch.from_numpy(w), torch.from_numpy(x), w.reshape(-1)
-    seconds = alternate({'reading': lambda: read(flat, y), **rows, 'PyTorch, float32': lambda: torch.mv(tw, tx)}, 12)
-    print(f'matrix times vector, 512 MB of float32 and parts of it, {threads} thread{"s"*(threads > 1)}')
-    sizes = {'reading': total, 'PyTorch, float32': total} | {f'matvec, {k}': v.nbytes for k, (v, _) in kinds.items()}
-    per_byte = {r: [t/sizes[r] for t in s] for r, s in seconds.items()}
+    seconds = alternate({'reading': lambda: read(flat, y), 'matvec, float32': lambda: tensor.matvec(w, x), 'matvec, bfloat16': lambda: tensor.matvec(half, x),
+                         'matvec, int8': lambda: tensor.matvec(whole, x, scale=ones), 'matvec, 4 bits': lambda: tensor.matvec_i4(four, steps, x),
+                         'PyTorch, float32': lambda: torch.mv(tw, tx)}, 12)
+    print(f'matrix times vector, 512 MB of each kind, {threads} thread{"s"*(threads > 1)}')
+    sizes = {'matvec, 4 bits': four.nbytes + steps.nbytes}
+    per_byte = {r: [t/sizes.get(r, total) for t in s] for r, s in seconds.items()}
     for row in per_byte: line(row, per_byte[row], 'GB/s', 1, {} if row == 'reading' else {'reading': per_byte['reading']})
 
 

@@ -4,8 +4,8 @@ import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
-from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, splat,
-                         store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16)
+from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, products,
+                         products_bf16, products_i8, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16)
 
 F32 = hnp.arrays(np.float32, 24, elements=st.floats(width=32))
 PLAIN = hnp.arrays(np.float32, 24, elements=st.floats(-1e3, 1e3, width=32))
@@ -46,6 +46,28 @@ def test_one_cell_is_the_first_of_eight(name, data, i):
     a = data.draw(hnp.arrays(dtype, 24))
     assert np.array_equal([READ_ONE[name](a, i), ONE[name](a, i)], [word(a, i)[0]]*2, **SAME)
     with pytest.raises(IndexError): ONE[name](a, 24)
+
+
+PRODUCTS = {name: (word, dtype, njit(lambda w, i, x, j, out: store(out, 0, word(w, i, x, j))))
+            for name, word, dtype in (('f32', products, np.float32), ('bf16', products_bf16, np.uint16), ('i8', products_i8, np.int8))}
+
+
+@pytest.mark.parametrize('name', PRODUCTS)
+@unhurried
+@given(i=st.integers(0, 16), j=st.integers(0, 16), seed=st.integers(0, 999))
+def test_sixty_four_products_are_their_meaning(name, i, j, seed):
+    "Exact for small whole numbers; else within a rounding for each of the at most nine additions."
+    word, dtype, run = PRODUCTS[name]
+    rng, out = np.random.default_rng(seed), np.empty(8, np.float32)
+    for w, x in ((rng.integers(-100, 100, 80), rng.integers(-9, 9, 80)), (rng.standard_normal(80)*50, rng.standard_normal(80))):
+        w, x = w.astype(np.float32), x.astype(np.float32)
+        w = to_bf16(w) if name == 'bf16' else w.astype(dtype)
+        wide = (w.astype(np.uint32) << 16).view(np.float32) if name == 'bf16' else w
+        run(w, i, x, j, out)
+        terms = wide[i:i + 64].astype(float)*x[j:j + 64]
+        exact, size = terms.reshape(8, 8).sum(0), abs(terms).reshape(8, 8).sum(0)
+        for got in (out, word(w, i, x, j)): assert (abs(got - exact) <= 9*2.**-24*size*(terms != np.rint(terms)).any()).all()
+    with pytest.raises(IndexError): word(w, 17, x, j)
 
 
 @njit
@@ -134,10 +156,11 @@ def test_to_bf16_rounds_to_the_nearest_even(x):
 
 def test_every_word_says_what_it_gives_and_touches():
     gives = {'f32': {hsum, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
-             'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma}}
+             'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma, products, products_bf16, products_i8}}
     assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
     touch = {w for words in gives.values() for w in words if w.__word__[1]}
-    assert touch == {load, store, load_bf16, load_i8, load_low4, load_high4, *ONE.values(), tile_fma, tile_mul_add, tile_load, tile_store}
+    assert touch == {products, products_bf16, products_i8, load, store, load_bf16, load_i8, load_low4, load_high4, *ONE.values(),
+                     tile_fma, tile_mul_add, tile_load, tile_store}
     assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store}
 
 

@@ -21,10 +21,9 @@ from bendml.threads import get_threads
 from numba import prange
 from numpy import float32
 
-from bendml.kernel import Buf, Size, ensures, f32, filled, kernel, once, requires
+from bendml.kernel import Buf, Size, f32, kernel, requires
 from bendml.simd import COLS, ROWS, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store
 from bendml.tensor.arrays import TensorError, dense, result, typed
-
 
 # %% [markdown]
 # ## Rung 1: three loops
@@ -34,22 +33,20 @@ from bendml.tensor.arrays import TensorError, dense, result, typed
 # from left to right and starts at zero; each product is rounded, then each sum. That is the *sequential order*, and it is
 # what all other rungs are compared with.
 #
-# `@kernel` ([kernels](29b_kernel.ipynb)) compiles a loop only after it has proved, for every size and stride that `requires` lets
-# through, that no index leaves its array; here also that each cell of $C$ is written, and only once.
+# These three loops stand on the page about [sums in order](29c_sums.ipynb), where it is proved that they compute just this sum in
+# just this order, for every size and stride. Here they are in Python:
 
 # %%
-#| export
-@kernel
-def gemm_loops(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size):
-    "Rung 1. c (n, m) = a times b, with strides."
-    requires(n == 0 or k == 0 or (n - 1)*ar + (k - 1)*ac < len(a), m == 0 or k == 0 or (k - 1)*br + (m - 1)*bc < len(b))
-    for i in range(n):
-        for j in range(m):
-            total = f32(0)
-            for p in range(k): total += a[i*ar + p*ac]*b[p*br + j*bc]
-            c[i*m + j] = total
-    ensures(filled(c), once(c))
+from bendml.kernel.sums import gemm as gemm_loops
 
+a, b, c = np.arange(6, dtype=float32), np.ones(6, float32), np.empty(4, float32)
+gemm_loops.plain(2, 3, 2, 3, 1, 2, 1, a, b, c)
+c
+
+
+# %% [markdown]
+# The other rungs are kernels too. `@kernel` ([kernels](29b_kernel.ipynb)) compiles a loop only after it has proved, for every
+# size and stride that `requires` lets through, that no index leaves its array and that no two threads write one cell.
 
 # %% [markdown]
 # ## Rung 2: eight sums at a time
@@ -117,7 +114,7 @@ def gemm_tiles(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n
 
 # %%
 #| export
-DEEP, TALL, WIDE = 400, 240, 2048  # rows of b in a panel (25 KB: the nearest cache); rows of a at a time; columns of b at a time
+DEEP, TALL, WIDE = 400, 240, 512  # rows of b in a panel (25 KB: the nearest cache); rows of a at a time; columns of b at a time
 
 @kernel
 def pack_cols(b: Buf[f32], at: Size, br: Size, bc: Size, k: Size, m: Size, out: Buf[f32]):
@@ -249,6 +246,12 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 # [OpenBLAS](https://www.openblas.net) comes with NumPy, and its inner loops are written in assembly for each processor.
 # `np.dot(a, b, out=c)` calls it directly. It is free to choose its own order of additions.
 #
+# It also has threads of its own, and those that have nothing to do keep their cores for up to 25 milliseconds, looking for more
+# work. Our loops before and after a product want these cores. So a large product on several threads is computed by rung 4, on
+# the threads that all our loops share: as fast as the library on a quiet machine, and faster among other work. A small one is
+# over before a sleeping thread of ours has woken, and goes to the library, as does any product on one thread, where its inner
+# loops win by a twentieth.
+#
 # ## Multiplying
 #
 # The function for users has two orders. `'fast'` takes the fastest way there is. `'sequential'` promises bits: those of rung
@@ -256,23 +259,24 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 
 # %%
 #| export
-SMALL = 20_000  # multiplications below which handing out work costs more than it saves
+SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
 
-def _sequential(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    "c = a b in the sequential order; a and b may be transposed views."
+def _panels(a: np.ndarray, b: np.ndarray, c: np.ndarray, fused: bool) -> None:
+    "c = a b by rung 4; a and b may be transposed views."
     flat = lambda x: x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
     (n, k), m = a.shape, b.shape[1]
     ar, ac, br, bc = (s//4 for s in a.strides + b.strides)
     parts = get_threads() if n*k*m > SMALL else 1
     if not n*k*m: c.fill(0)
-    elif parts == 1: gemm_panels(flat(a), 0, ar, ac, flat(b), 0, br, bc, c.reshape(-1), 0, m, n, k, m, False)
-    else: gemm_parallel(flat(a), ar, ac, flat(b), br, bc, c.reshape(-1), n, k, m, False, parts)
+    elif parts == 1: gemm_panels(flat(a), 0, ar, ac, flat(b), 0, br, bc, c.reshape(-1), 0, m, n, k, m, fused)
+    else: gemm_parallel(flat(a), ar, ac, flat(b), br, bc, c.reshape(-1), n, k, m, fused, parts)
 
 def _fast(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    "c = a b, as the library likes it."
-    np.dot(a, b, out=c)
+    "c = a b: by our own threads if it is large and there are several of them, else by the library."
+    if a.size*b.shape[1] >= BIG and get_threads() > 1: _panels(a, b, c, True)
+    else: np.dot(a, b, out=c)
 
-ORDERS = {'fast': _fast, 'sequential': _sequential}
+ORDERS = {'fast': _fast, 'sequential': lambda a, b, c: _panels(a, b, c, False)}
 
 
 # %%
@@ -348,7 +352,7 @@ def all_rungs(n, k, m):
     fresh = lambda: np.empty(n*m, float32)
     x, y, args = a.ravel(), b.ravel(), (n, k, m)
     rungs = {
-        '1 three loops': (c1 := fresh(), lambda: gemm_loops(x, k, 1, y, m, 1, c1, *args)),
+        '1 three loops': (c1 := fresh(), lambda: gemm_loops(*args, k, 1, m, 1, x, y, c1)),
         '2 rows': (c2 := fresh(), lambda: gemm_rows(x, k, 1, y, m, c2, *args)),
         '3 tiles': (c3 := fresh(), lambda: gemm_tiles(x, k, 1, y, m, c3, *args)),
         '4 panels': (c4 := fresh(), lambda: gemm_panels(x, 0, k, 1, y, 0, m, 1, c4, 0, m, *args, False)),
@@ -388,5 +392,5 @@ for name, (s, l) in speed.items(): print(f'{name:16} {s:6.1f}  {l:6.1f}  billion
 # %% [markdown]
 # ## What this does not show
 #
-# - The last bit of the fast order: it is the library's, and differs between machines and numbers of threads.
+# - The last bit of the fast order: it is the library's, or that of fused steps, and differs between machines and numbers of threads.
 # - Very small and very flat products. A single row is a product of matrix and [vector](43_matvec.ipynb).

@@ -19,30 +19,23 @@ from numba import prange
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, i8, kernel, requires, u16
-from bendml.simd import fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, splat, to_bf16 as bits_of_bf16
+from bendml.simd import (fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, products, products_bf16, products_i8, splat,
+                         to_bf16 as bits_of_bf16)
 from bendml.tensor.arrays import TensorError, dense, result, typed
 
 
 # %% [markdown]
 # ## In sequence
 #
-# The definition: $y_i = \sum_p W_{ip} x_p$, from left to right. A sum that must keep its order waits three or four cycles for
-# each addition; four rows side by side wait together.
+# The definition is $y_i = \sum_p W_{ip} x_p$, from left to right; the loop that is proved to compute it is on the page about
+# [sums in order](29c_sums.ipynb). A sum that must keep its order waits three or four cycles for each addition; four rows side by
+# side wait together.
 
 # %%
 #| export
 @kernel
-def matvec_loops(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
-    "y[lo:hi] = w[lo:hi] x, one sum at a time."
-    requires(lo <= hi, hi <= r)
-    for i in range(lo, hi):
-        total = f32(0)
-        for p in range(c): total += w[i*c + p]*x[p]
-        y[i] = total
-
-@kernel
 def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
-    "The same bits, four sums at a time."
+    "y[lo:hi] = w[lo:hi] x, each sum from left to right, four of them at a time."
     requires(lo <= hi, hi <= r)
     fours = (hi - lo)//4
     for q in range(fours):
@@ -54,50 +47,45 @@ def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Siz
             s2 += w[(i + 2)*c + p]*x[p]
             s3 += w[(i + 3)*c + p]*x[p]
         y[i], y[i + 1], y[i + 2], y[i + 3] = s0, s1, s2, s3
-    matvec_loops(w, x, y, lo + 4*fours, hi, r, c)
+    for i in range(lo + 4*fours, hi):
+        total = f32(0)
+        for p in range(c): total += w[i*c + p]*x[p]
+        y[i] = total
 
 
 # %% [markdown]
 # ## As fast as memory
 #
-# One row at a time, straight through memory, with 64 sums in eight registers; the next two kilobytes are asked for in
-# advance. Reading several rows at once looks cleverer and is slower: the memory sees many places instead of one long run.
+# One row at a time, straight through memory, [sixty-four products](04_simd.ipynb) a step. Two things look cleverer and are not.
+# Reading several rows at once: the memory then sees many places instead of one long run. And asking for the bytes some
+# kilobytes in advance: an older processor was faster that way, but one that recognises a long run by itself was slower by a
+# quarter.
 #
 # But $x$ has to stay in the nearest cache while the weights rush through it, and that holds 32 KB. So rows longer than 2048 are
 # read in pieces, sixteen rows a piece.
 
 # %%
 #| export
-AHEAD, PIECE, GROUP = 2048, 2048, 16  # bytes; columns; rows
+PIECE, GROUP = 2048, 16  # columns; rows
 
-def _dot(dtype, widen, one):
-    "The product of a piece of a row of weights with x, eight at a time."
-    line, ahead = 64//np.dtype(dtype).itemsize, AHEAD//np.dtype(dtype).itemsize
-
+def _dot(dtype, products, widen, one):
+    "The product of a piece of a row of weights with x, sixty-four at a time."
     @kernel
     def dot(w: Buf[dtype], at: Size, x: Buf[f32], p: Size, n: Size):
         requires(at + n <= len(w), p + n <= len(x))
-        z = splat(f32(0))
-        s0, s1, s2, s3, s4, s5, s6, s7 = z, z, z, z, z, z, z, z
-        for q in range(0, n//64*64, 64):
-            i, j = at + q, p + q
-            for l in range(0, 64, line): prefetch(w, i + ahead + l)
-            s0, s1 = fma(widen(w, i), load(x, j), s0), fma(widen(w, i + 8), load(x, j + 8), s1)
-            s2, s3 = fma(widen(w, i + 16), load(x, j + 16), s2), fma(widen(w, i + 24), load(x, j + 24), s3)
-            s4, s5 = fma(widen(w, i + 32), load(x, j + 32), s4), fma(widen(w, i + 40), load(x, j + 40), s5)
-            s6, s7 = fma(widen(w, i + 48), load(x, j + 48), s6), fma(widen(w, i + 56), load(x, j + 56), s7)
-        for q in range(n//64*64, n//8*8, 8): s0 = fma(widen(w, at + q), load(x, p + q), s0)
-        rest = f32(0)
+        total, rest = splat(f32(0)), f32(0)
+        for q in range(0, n//64*64, 64): total = total + products(w, at + q, x, p + q)
+        for q in range(n//64*64, n//8*8, 8): total = fma(widen(w, at + q), load(x, p + q), total)
         for q in range(n//8*8, n): rest += one(w, at + q)*x[p + q]
-        return hsum(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))) + rest
+        return hsum(total) + rest
     return dot
 
 
 # %%
 #| export
-def _rows(dtype, widen, one):
+def _rows(dtype, products, widen, one):
     "The rows lo to hi of a product, each times its scale if there is one."
-    dot = _dot(dtype, widen, one)
+    dot = _dot(dtype, products, widen, one)
 
     @kernel
     def rows(w: Buf["r*c", dtype], scale: Buf[f32], x: Buf["c", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
@@ -117,7 +105,7 @@ def _rows(dtype, widen, one):
 #
 # On several threads each takes a *band* of rows, about the same number. No two write the same number, and a row is summed by one
 # thread: the bits do not depend on how many there are. That the bands together give exactly $r$ numbers is proved on the
-# page about [lists](40_lists.ipynb), `exact_length`.
+# page about [bands](40c_bands.ipynb), `exact_length`.
 
 # %%
 #| export
@@ -137,7 +125,7 @@ def _in_order(w: Buf["r*c", f32], scale: Buf[f32], x: Buf["c", f32], y: Buf["r",
     requires(lo <= hi, hi <= r)
     matvec_fours(w, x, y, lo, hi, r, c)
 
-_STORED = {np.dtype(f32): (f32, load, one), np.dtype(u16): (u16, load_bf16, one_bf16), np.dtype(i8): (i8, load_i8, one_i8)}
+_STORED = {np.dtype(f32): (f32, products, load, one), np.dtype(u16): (u16, products_bf16, load_bf16, one_bf16), np.dtype(i8): (i8, products_i8, load_i8, one_i8)}
 _FAST = {dtype: _rows(*how) for dtype, how in _STORED.items()}
 _BANDS = {dtype: _bands(dtype.type, rows) for dtype, rows in _FAST.items()}
 _bands_in_order = _bands(f32, _in_order)
@@ -207,11 +195,12 @@ for name, y in {'float32': matvec(w, x), 'bfloat16': matvec(to_bf16(w), x), 'int
     print(f'{name:9} largest error {error(y):.0e}')
 
 # %% [markdown]
-# The sequential order has the bits of the plain loop:
+# The sequential order has the bits of the loop that is proved:
 
 # %%
+from bendml.kernel.sums import matvec as matvec_loops
 y = np.empty(1000, float32)
-matvec_loops(w.ravel(), x, y, 0, 1000, 1000, 768)
+matvec_loops(1000, 768, w.ravel(), x, y)
 assert np.array_equal(matvec(w, x, order='sequential'), y)
 
 # %%
@@ -234,5 +223,5 @@ for name, t in best.items(): print(f'{name:15} {1e3*t:5.1f} ms  {best["float32"]
 # %% [markdown]
 # ## What this does not show
 #
-# - How far the fast order is from the exact sum. A test holds it to $(c/64 + 12)\, 2^{-24} \sum_p |w_p x_p|$.
+# - How far the fast order is from the exact sum. A test holds it to $(c/64 + 20)\, 2^{-24} \sum_p |w_p x_p|$.
 # - Rounding $x$. Some programs store it in eight bits as well, and multiply whole numbers; that is faster and less exact.

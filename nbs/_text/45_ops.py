@@ -6,9 +6,10 @@
 # > One record an operation: what it does to shapes, the loop that computes it, and the way back.
 
 # %% [markdown]
-# An operation is written once, and four parts of bendml read it. The shape checker asks for its rule, before anything runs. The
-# runtime calls its kernel. Training walks back through its gradient. And the laws say what holds of it. This page puts the
-# first three into one record.
+# An operation is written once, and four parts of bendml read it. The [shape checker](24_shape.ipynb) asks for its rule, before
+# anything runs. The runtime calls its kernel. Training walks back through its gradient. And the laws say what holds of it. This
+# page puts the first three into one record. The table is the one of the [shape checker](22_symbols.ipynb), in which NumPy's
+# functions stand: there each record has room for a kernel and a gradient, and here they are filled in.
 #
 # A **shape rule** is a line of text in the notation of `einsum`, `nk, km -> nm`: an axis is a letter, equal letters are equal
 # sizes, and nothing else is asked. It can be read in two ways, for sizes that are numbers and for sizes that are not known
@@ -23,34 +24,85 @@ from typing import Any, Callable
 
 import numpy as np
 
+from bendml.shape.annotations import spelled
+from bendml.shape.symbols import OPS as TABLE, Array, Axis, Op as Record, refuse
+from bendml.shape.elementwise import lift, same, stored
+from bendml.shape.products import apart, meet
 from bendml.tensor.arrays import TensorError, typed
 from bendml.tensor.gemm import matmul, matmul_nt, matmul_tn
 from bendml.tensor.weights import matvec
 from bendml.tensor.rows import add_row, col_sums, cross_entropy, relu, relu_back
 
 
+# %% [markdown]
+# ## Reading a rule
+#
+# Both readings walk through the letters in the same way. They differ in what an axis is, in when two are equal, and in how a
+# mismatch is told.
+
 # %%
 #| export
-@dataclass(frozen=True)
-class Op:
-    "An operation: its name, what it does to shapes, its kernel, and its gradient."
-    name: str
-    rule: str                 # 'nk, km -> nm'
-    kernel: Callable          # (inputs...) -> result
-    gradient: Callable        # (dy, inputs, result) -> a derivative, or None, for each input
+def _read(rule: str, shapes: list[tuple], equal: Callable, wrong: Callable) -> list:
+    "The axes of the result. `wrong(input, expected, observed)` is called for what does not fit, and raises."
+    inputs, output = (side.strip() for side in rule.split('->'))
+    inputs, first = [i.strip() for i in inputs.split(',')], {}
+    if len(shapes) != len(inputs): wrong(None, f'{len(inputs)} inputs', f'{len(shapes)} inputs')
+    for n, (letters, have) in enumerate(zip(inputs, shapes)):
+        if len(letters) != len(have): wrong(n, f'{len(letters)} axes', have)
+        want = tuple(first.setdefault(a, axis) for a, axis in zip(letters, have))
+        if not all(map(equal, want, have)): wrong(n, want, have)
+    return [first[a] for a in output]
 
-    def shape(self, *sizes: tuple, where: str = '') -> tuple:
+
+# %%
+#| export
+def _symbolic(rule: str) -> Callable:
+    "The rule as the shape checker calls it: symbolic arrays in, a symbolic array out."
+    def shape(*inputs: Any, out: Any = None, **_) -> Array:
+        arrays = [lift(x, n) for n, x in enumerate(inputs)]
+        show = lambda axes: spelled([a.size for a in axes]) if isinstance(axes, tuple) else axes
+        def wrong(n, want, have): refuse(f'input {n + 1} of {rule}' if n is not None else 'the number of inputs', show(want), show(have), operand=n)
+        seen: list[Axis] = []
+        for axis in _read(rule, [x.axes for x in arrays], lambda a, b: same(a.size, b.size).holds, wrong): seen.append(apart(tuple(seen), axis))
+        _contracted(rule, arrays)
+        return stored(Array(seen, np.float32), out)
+    return shape
+
+def _contracted(rule: str, arrays: list[Array]) -> None:
+    "Two axes that are summed over together must be allowed to meet: an activation the in axis of a weight, for instance."
+    inputs, output = (side.replace(' ', '') for side in rule.split('->'))
+    if len(arrays) == 2:
+        left, right = inputs.split(',')
+        for a in set(left) & set(right) - set(output): meet(arrays[0].axes[left.index(a)], arrays[1].axes[right.index(a)], *arrays)
+
+
+# %% [markdown]
+# ## The record
+
+# %%
+#| export
+@dataclass
+class Op(Record):
+    "An operation: its name, its rule for symbolic arrays, its kernel and its gradient, and the text of its rule."
+    rule: str = ''  # 'nk, km -> nm'
+
+    def sizes(self, *shapes: tuple) -> tuple:
         "The result's shape, from the inputs'; sizes may be anything that can be compared. `TensorError` if they do not fit."
-        inputs, output = (side.strip() for side in self.rule.split('->'))
-        letters, inputs = {}, [i.strip() for i in inputs.split(',')]
-        if len(sizes) != len(inputs): raise TensorError(where or self.name, 'wrong number of inputs', len(inputs), len(sizes))
-        for n, (axes, have) in enumerate(zip(inputs, sizes)):
-            if len(axes) != len(have): raise TensorError(where or self.name, f'input {n + 1}', f'{len(axes)} axes', typed(have))
-            want = tuple(letters.setdefault(a, s) for a, s in zip(axes, have))
-            if want != tuple(have): raise TensorError(where or self.name, f'input {n + 1} of {self.rule}', typed(want), typed(have))
-        return tuple(letters[a] for a in output)
+        show = lambda s: typed(s) if isinstance(s, tuple) else s
+        def wrong(n, want, have): raise TensorError(self.name, f'input {n + 1} of {self.rule}' if n is not None else 'wrong number of inputs', show(want), show(have))
+        return tuple(_read(self.rule, shapes, lambda a, b: a == b, wrong))
 
     def __call__(self, *inputs: np.ndarray) -> Any: return self.kernel(*inputs)
+
+def operation(
+    rule: str,          # 'nk, km -> nm'
+    kernel: Callable,   # (inputs...) -> result
+    gradient: Callable, # (dy, inputs, result) -> a derivative, or None, for each input
+    name: str = '',     # the kernel's own, if not given
+) -> Op:
+    "Write an operation into the table."
+    TABLE[kernel] = op = Op(name or kernel.__name__, _symbolic(rule), kernel, gradient, rule)
+    return op
 
 
 # %% [markdown]
@@ -61,16 +113,24 @@ class Op:
 #| export
 def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray: return matmul(a[:, None], b[None, :])
 
+def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    "a + b, of one shape."
+    return a + b
+
+def mean_loss(z: np.ndarray, labels: np.ndarray) -> np.float32:
+    "The mean cross-entropy, without its derivative."
+    return cross_entropy(z, labels)[0]
+
 OPS: dict[str, Op] = {op.name: op for op in (
-    Op('matmul', 'nk, km -> nm', matmul, lambda g, x, y: (matmul_nt(g, x[1]), matmul_tn(x[0], g))),
-    Op('matmul_nt', 'nk, mk -> nm', matmul_nt, lambda g, x, y: (matmul(g, x[1]), matmul_tn(g, x[0]))),
-    Op('matmul_tn', 'kn, km -> nm', matmul_tn, lambda g, x, y: (matmul_nt(x[1], g), matmul(x[0], g))),
-    Op('matvec', 'rc, c -> r', matvec, lambda g, x, y: (_outer(g, x[1]), matmul(g[None, :], x[0])[0])),
-    Op('add_row', 'nm, m -> nm', add_row, lambda g, x, y: (g, col_sums(g))),
-    Op('col_sums', 'nm -> m', col_sums, lambda g, x, y: (add_row(np.zeros_like(x[0]), g),)),
-    Op('relu', 'nm -> nm', relu, lambda g, x, y: (relu_back(g, y),)),
-    Op('add', 'nm, nm -> nm', lambda a, b: a + b, lambda g, x, y: (g, g)),
-    Op('cross_entropy', 'nm, n -> ', lambda z, labels: cross_entropy(z, labels)[0], lambda g, x, y: (cross_entropy(*x)[1]*np.float32(g), None)),
+    operation('nk, km -> nm', matmul, lambda g, x, y: (matmul_nt(g, x[1]), matmul_tn(x[0], g))),
+    operation('nk, mk -> nm', matmul_nt, lambda g, x, y: (matmul(g, x[1]), matmul_tn(g, x[0]))),
+    operation('kn, km -> nm', matmul_tn, lambda g, x, y: (matmul_nt(x[1], g), matmul(x[0], g))),
+    operation('rc, c -> r', matvec, lambda g, x, y: (_outer(g, x[1]), matmul(g[None, :], x[0])[0])),
+    operation('nm, m -> nm', add_row, lambda g, x, y: (g, col_sums(g))),
+    operation('nm -> m', col_sums, lambda g, x, y: (add_row(np.zeros_like(x[0]), g),)),
+    operation('nm -> nm', relu, lambda g, x, y: (relu_back(g, y),)),
+    operation('nm, nm -> nm', add, lambda g, x, y: (g, g)),
+    operation('nm, n -> ', mean_loss, lambda g, x, y: (cross_entropy(*x)[1]*np.float32(g), None), 'cross_entropy'),
 )}
 
 # %%
@@ -80,15 +140,34 @@ for op in OPS.values(): print(f'{op.name:14} {op.rule}')
 # With numbers, and with names for sizes that are not known yet:
 
 # %%
-OPS['matmul'].shape((100, 784), (784, 128)), OPS['matmul'].shape(('B', 784), (784, 'H'))
+OPS['matmul'].sizes((100, 784), (784, 128)), OPS['matmul'].sizes(('B', 784), (784, 'H'))
 
 # %%
-try: OPS['matmul_tn'].shape(('B', 784), (784, 'H'))
+try: OPS['matmul_tn'].sizes(('B', 784), (784, 'H'))
 except TensorError as e: print(e)
+
+# %% [markdown]
+# ## What reads it
+#
+# The shape checker, when a function that is defined with `@typed` calls one of these:
+
+# %%
+from bendml.shape import Dim, Mat, ShapeError, Vec, typed as checked
+B, H = Dim('B'), Dim('H')
+
+@checked
+def layer(x: Mat[B, 784], w: Mat[784, H], b: Vec[H]) -> Mat[B, H]: return relu(add_row(matmul(x, w), b))
+
+
+# %%
+try:
+    @checked
+    def turned(x: Mat[B, 784], w: Mat[H, 784], b: Vec[H]) -> Mat[B, H]: return relu(add_row(matmul(x, w), b))
+except ShapeError as e: print(e)
 
 
 # %% [markdown]
-# Every gradient, against differences of the kernel itself:
+# And [autograd](51_gradients.ipynb), for the gradient. Here is every gradient against differences of the kernel itself:
 
 # %%
 def by_differences(op, inputs, n, g, h=2**-6):
@@ -103,13 +182,13 @@ def by_differences(op, inputs, n, g, h=2**-6):
     return out
 
 rng = np.random.default_rng(0)
-sizes = dict(n=3, m=4, k=5, r=3, c=4)
+lengths = dict(n=3, m=4, k=5, r=3, c=4)
 for op in OPS.values():
     axes = [a.strip() for a in op.rule.split('->')[0].split(',')]
-    inputs = [rng.standard_normal([sizes[a] for a in i]).astype(np.float32) for i in axes]
+    inputs = [rng.standard_normal([lengths[a] for a in i]).astype(np.float32) for i in axes]
     if op.name == 'cross_entropy': inputs[1] = np.array([0, 3, 1])
     y = op(*inputs)
-    assert np.shape(y) == op.shape(*(x.shape for x in inputs))
+    assert np.shape(y) == op.sizes(*(x.shape for x in inputs))
     g = rng.standard_normal(np.shape(y)).astype(np.float32)
     for n, dx in enumerate(op.gradient(g, inputs, y)):
         if dx is not None: assert dx.shape == inputs[n].shape and abs(dx - by_differences(op, inputs, n, g)).max() < 2e-3, op.name
