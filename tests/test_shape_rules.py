@@ -255,7 +255,7 @@ def _on_path(trace, sizes) -> bool:
 
 def _matches(program, texts, paths, sizes) -> None:
     real = _real(program, texts, sizes)
-    from bendml.shape.symbols import tracing
+    from bendml.shape.trace import tracing
     agree = []
     for trace, result in paths:
         if not _on_path(trace, sizes): continue

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .annotations import spelled
-from .sizes import Dim
+from .sizes import Dim, names_of
 from .facts import Verdict, claim
-from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, current, holds, number, perform, refuse, rule
+from .annotations import spelled
+from .trace import current, holds, refuse
+from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, number, rule
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
@@ -119,7 +120,6 @@ def _every_combination(a: Array, b: Array, operand: int, big: Array | None = Non
 # %% ../../nbs/22b_elementwise.ipynb #95214016
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
-    from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
 # %% ../../nbs/22b_elementwise.ipynb #0777d627

@@ -8,15 +8,15 @@ __all__ = ['UNROLLED', 'MAX_SECONDS', 'MAX_TURNS', 'Turns', 'as_turns', 'symboli
 
 # %% ../../nbs/23_loops.ipynb #a907e991
 import sys, time, types, zlib
-from dataclasses import replace
 from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
 from .sizes import Dim, names_of, substitute
 from .facts import Facts, assume, bound, claim
-from .symbols import OPS, Array, Size, as_dim, axis, branch, current, holds, refuse, size_value
-from .elementwise import lift
+from .trace import branch, current, holds, refuse
+from .symbols import OPS, Array, Size, as_dim, one_entry, size_value
+from .elementwise import same
 from .products import unknown
 
 # %% ../../nbs/23_loops.ipynb #9073d27e
@@ -54,7 +54,6 @@ def symbolic_range(*ends: Any) -> Any:
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."
     if type(value) is not Array: return value if type(value) is Size else int(value)
-    from bendml.shape.symbols import one_entry
     one_entry(value, 'int()')
     return Size(unknown('i', None).size)
 
@@ -65,7 +64,6 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     if all(t is None for t in turns): return zip(*values, strict=strict)
     turns = [Turns(Dim(len(v)), lambda k, v=v: _alike(v)) if t is None else t for t, v in zip(turns, values)]
     for t in turns[1:]:
-        from bendml.shape.elementwise import same
         if not (verdict := same(t.count, turns[0].count)).holds:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
                    verdict)

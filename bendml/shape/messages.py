@@ -7,7 +7,7 @@ __all__ = ['Place', 'source_tree', 'place_at', 'place_of', 'place_of_code', 'Sha
 
 # %% ../../nbs/21_messages.ipynb #1afe94e6
 import ast, html, linecache, os, re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 

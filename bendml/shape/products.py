@@ -10,16 +10,16 @@ __all__ = ['METHODS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 'inner', 'v
 
 # %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from .annotations import spelled
 from .sizes import Dim, fresh
-from .facts import claim
-from .symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
+from .facts import bound, claim
+from .annotations import spelled
+from .trace import branch, current, holds, refuse
+from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from .reductions import axis_number, axis_numbers, reduced
+from .reductions import axis_numbers, reduced
 
 # %% ../../nbs/22d_products.ipynb #041d33c1
 def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
@@ -295,14 +295,11 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return r
 # %% ../../nbs/22d_products.ipynb #9e04fc25
 def lesser(a: Axis, b: Axis) -> Axis:
     "The smaller of two axes; one path for each answer."
-    from bendml.shape.symbols import branch
     return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
 
 # %% ../../nbs/22d_products.ipynb #9e28243e
 def unknown(name: str, least: int | None = 0) -> Axis:
     "An axis whose size only the numbers know."
-    from bendml.shape.symbols import current
-    from bendml.shape.facts import bound
     trace = current()
     size = fresh(name, next(trace.count))
     trace.facts = bound(trace.facts, str(size), least)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .sizes import Dim, names_of
+from .sizes import Dim
 from .facts import claim
-from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, branch, current, entries, holds, number, refuse, rule
+from .trace import branch, current, holds, refuse
+from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, entries, rule
 from .elementwise import dtypes, elementwise, lift, same, stored
 
 # %% ../../nbs/22c_reductions.ipynb #20a36209

@@ -13,7 +13,7 @@
 #| hide
 #| export
 import ast, html, linecache, os, re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bendml.shape.annotations import spelled
-from bendml.shape.sizes import Dim
+from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Verdict, claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, current, holds, number, perform, refuse, rule
+from bendml.shape.annotations import spelled
+from bendml.shape.trace import current, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, number, rule
 
 
 # %% [markdown]
@@ -164,7 +165,6 @@ def _every_combination(a: Array, b: Array, operand: int, big: Array | None = Non
 #| export
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
-    from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
 
@@ -380,7 +380,7 @@ def copy(a, *args, dtype=None, **__):
 METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}
 
 # %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 B, T = Dim('B'), Dim('T')
 with tracing(Trace()):

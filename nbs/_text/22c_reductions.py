@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, names_of
+from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, branch, current, entries, holds, number, refuse, rule
+from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, entries, rule
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
 
 
@@ -306,7 +307,7 @@ def ufunc_at(f, a, indices, b=None):
 
 
 # %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 B, C = Dim('B'), Dim('C')
 with tracing(Trace()):

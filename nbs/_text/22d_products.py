@@ -9,16 +9,16 @@
 #| hide
 #| export
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from bendml.shape.annotations import spelled
 from bendml.shape.sizes import Dim, fresh
-from bendml.shape.facts import claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
+from bendml.shape.facts import bound, claim
+from bendml.shape.annotations import spelled
+from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, number, rule
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from bendml.shape.reductions import axis_number, axis_numbers, reduced
+from bendml.shape.reductions import axis_numbers, reduced
 
 
 # %% [markdown]
@@ -385,7 +385,6 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return r
 #| export
 def lesser(a: Axis, b: Axis) -> Axis:
     "The smaller of two axes; one path for each answer."
-    from bendml.shape.symbols import branch
     return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
 
 
@@ -393,8 +392,6 @@ def lesser(a: Axis, b: Axis) -> Axis:
 #| export
 def unknown(name: str, least: int | None = 0) -> Axis:
     "An axis whose size only the numbers know."
-    from bendml.shape.symbols import current
-    from bendml.shape.facts import bound
     trace = current()
     size = fresh(name, next(trace.count))
     trace.facts = bound(trace.facts, str(size), least)
@@ -457,7 +454,7 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 METHODS['trace'] = np.trace
 
 # %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 B, H, T, D = map(Dim, 'BHTD')
 with tracing(Trace()):

@@ -15,15 +15,15 @@
 #| hide
 #| export
 import sys, time, types, zlib
-from dataclasses import replace
 from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim
-from bendml.shape.symbols import OPS, Array, Size, as_dim, axis, branch, current, holds, refuse, size_value
-from bendml.shape.elementwise import lift
+from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.symbols import OPS, Array, Size, as_dim, one_entry, size_value
+from bendml.shape.elementwise import same
 from bendml.shape.products import unknown
 
 
@@ -75,7 +75,6 @@ def symbolic_range(*ends: Any) -> Any:
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."
     if type(value) is not Array: return value if type(value) is Size else int(value)
-    from bendml.shape.symbols import one_entry
     one_entry(value, 'int()')
     return Size(unknown('i', None).size)
 
@@ -88,7 +87,6 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     if all(t is None for t in turns): return zip(*values, strict=strict)
     turns = [Turns(Dim(len(v)), lambda k, v=v: _alike(v)) if t is None else t for t, v in zip(turns, values)]
     for t in turns[1:]:
-        from bendml.shape.elementwise import same
         if not (verdict := same(t.count, turns[0].count)).holds:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
                    verdict)

@@ -11,7 +11,7 @@ from bendml.shape import Arr, Dim, Int, Mat, ShapeError, Vec, dims, typed
 from bendml.shape.annotations import read_signature
 from bendml.shape.copies import copy_of
 from bendml.shape.paths import arguments, explore, start_facts
-from bendml.shape.symbols import tracing
+from bendml.shape.trace import tracing
 from tests.test_shape_rules import _agrees, _on_path
 
 n, m, d = dims('n m d')

@@ -19,10 +19,11 @@ from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
-from bendml.shape.symbols import Array, Axis, as_dim, current, holds, refuse, user_frame
+from bendml.shape.trace import current, holds, refuse, user_frame
+from bendml.shape.symbols import Array, Axis, as_dim
 from bendml.shape.elementwise import lift
 from bendml.shape.paths import arrays_of, fits, make
-from bendml.shape.boundary import Shapes, _quick, stored, as_mat
+from bendml.shape.boundary import Shapes, _quick
 
 
 # %% [markdown]

@@ -8,20 +8,21 @@
 # %%
 #| hide
 #| export
-import inspect, sys, time
-from dataclasses import dataclass, field, replace
+import inspect, time
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
-from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
-from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
+from bendml.shape.sizes import Dim, parse_dim
+from bendml.shape.facts import Claim, Facts, assume, bound, parse_claim
+from bendml.shape.messages import ShapeError, place_at, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from bendml.shape.symbols import (Array, Axis, Size, Trace, as_dim, axis, bounded, choose, current, number, refuse, size_value,
-                                  tracing)
+from bendml.shape.trace import Trace, choose, current, refuse, tracing
+from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, bounded, number, size_value
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.copies import copy_of, unused_names
+from bendml.shape import calls  # what the copies' calls go through
 
 # %% [markdown]
 # ## From an annotation to a symbolic value

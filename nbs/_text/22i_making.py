@@ -8,13 +8,12 @@
 # %%
 #| hide
 #| export
-from typing import Any
-
 import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.symbols import METHODS, OPS, Array, Size, as_dim, axis, axis as new_axis, bounded, branch, holds, number, refuse, rule
+from bendml.shape.trace import branch, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Size, as_dim, axis, axis as new_axis, bounded, number, rule
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.products import unknown
@@ -124,7 +123,6 @@ def diag(v, k=0):
 #| export
 @rule(np.diagonal)
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    from bendml.shape.symbols import branch
     x = lift(a)
     if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
     i, j = axis_numbers((axis1, axis2), x.ndim)
@@ -184,7 +182,7 @@ def shares_memory(a, b, *_): return number(bool)
 
 
 # %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 n = Dim('n')
 with tracing(Trace(plan=(True,))): print(np.zeros_like(Array([axis(n)])), np.diag(Array([axis(n)])), OPS[np.arange].shape(0, n, 2))
 
