@@ -8,6 +8,7 @@ from bendml.shape.elementwise import lift
 from bendml.shape.facts import Facts, bound
 from bendml.shape.messages import ShapeError
 from bendml.shape.paths import explore
+from bendml.shape.ranges import GIVEN, range_of, ranged
 from bendml.shape.symbols import METHODS, OPS, Array, Size, axis
 
 NAMES = 'abcd'
@@ -207,7 +208,7 @@ def _symbolic(program, texts, least):
     "Every path of a program: (claims, result)."
     copy, found = copy_of(program), []
     def run(trace):
-        args = [Array([axis(s, one='declared' if s == 1 else '') for s in sizes], kind) for kind, sizes in map(_spec, texts)]
+        args = [ranged(Array([axis(s, one='declared' if s == 1 else '') for s in sizes], kind), GIVEN) for kind, sizes in map(_spec, texts)]
         found.append((trace, copy(*args)))
     facts = Facts()
     for n in NAMES: facts = bound(facts, n, least)
@@ -239,6 +240,7 @@ def _agrees(symbolic, real, sizes) -> bool:
     for s, r in zip(symbolic, real):
         if isinstance(r, bool | np.bool_) and not np.shape(r): continue
         x = lift(s)
+        if not _in_range(range_of(s), np.asarray(r), sizes): return False
         if x.ndim != np.ndim(r) or x.dtype.kind != np.asarray(r).dtype.kind: return False
         for a, n in zip(x.sizes, np.shape(r)):
             unknown = names_of(a) - sizes.keys()
@@ -246,6 +248,14 @@ def _agrees(symbolic, real, sizes) -> bool:
                 if fresh.setdefault(a, n) != n: return False
             elif evaluate(a, sizes) != n: return False
     return True
+
+
+def _in_range(known, real, sizes) -> bool:
+    "Are the real numbers between the bounds that are known of them?"
+    if known.given or real.dtype.kind not in 'iu' or not real.size: return True
+    value = lambda end: end is not None and names_of(end) <= sizes.keys() and evaluate(end, sizes)
+    low, high = value(known.low), value(known.high)
+    return (low is False or real.min() >= low) and (high is False or real.max() <= high)
 
 
 def _on_path(trace, sizes) -> bool:

@@ -16,8 +16,8 @@ from .sizes import Dim, names_of, substitute
 from .facts import Facts, assume, bound, claim
 from .trace import branch, current, holds, refuse
 from .symbols import OPS, Array, Size, as_dim, one_entry, size_value
+from .ranges import as_size, forget, range_of, unknown, view
 from .elementwise import same
-from .products import unknown
 
 # %% ../../nbs/23_loops.ipynb #9073d27e
 class Turns:
@@ -32,7 +32,7 @@ def as_turns(values: Any) -> Turns | None:
     "The turns of an iterable; None if it can simply be iterated over."
     if isinstance(values, Turns): return values
     if type(values) is Array and values.axes and values.axes[0].size.const is None:
-        return Turns(values.axes[0].size, lambda k: Array(values.axes[1:], values.dtype))
+        return Turns(values.axes[0].size, lambda k: view(values, Array(values.axes[1:], values.dtype)))
     if isinstance(values, Growing) and not values.plain(): return Turns(values.total(), lambda k: values.any_element())
 
 # %% ../../nbs/23_loops.ipynb #a97f1545
@@ -55,7 +55,7 @@ def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."
     if type(value) is not Array: return value if type(value) is Size else int(value)
     one_entry(value, 'int()')
-    return Size(unknown('i', None).size)
+    return size_value(as_size(value))
 
 # %% ../../nbs/23_loops.ipynb #36fd36b5
 def zipped(*values: Any, strict: bool = False) -> Any:
@@ -71,10 +71,7 @@ def zipped(*values: Any, strict: bool = False) -> Any:
 
 # %% ../../nbs/23_loops.ipynb #a5710abc
 def _alike(values: Any) -> Any:
-    values = list(values)
-    if any(fingerprint(v) != fingerprint(values[0]) for v in values):
-        refuse('a list of different things, in a loop with an unknown number of turns')
-    return values[0]
+    return _one_of(list(values), 'a list of different things, in a loop with an unknown number of turns')
 
 # %% ../../nbs/23_loops.ipynb #2f0aee4d
 def enumerated(values: Any, start: int = 0) -> Any:
@@ -103,10 +100,7 @@ class Growing(list):
 
     def any_element(self) -> Any:
         "An element that stands for all: they must be alike."
-        found = list(list.__iter__(self._readable()))
-        if any(fingerprint(v) != fingerprint(found[0]) for v in found):
-            refuse('the elements of this list differ', hint='make two lists')
-        return found[0]
+        return _one_of(list(list.__iter__(self._readable())), 'the elements of this list differ', 'make two lists')
 
     def _readable(self) -> 'Growing':
         if self.dirty:
@@ -152,7 +146,7 @@ for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul
 def fingerprint(value: Any, seen: tuple = ()) -> Any:
     "What is known of a value, as something that compares."
     trace = current()
-    if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype)
+    if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype), _range_mark(value)
     if (dim := as_dim(value)) is not None and not isinstance(value, bool): return 'int', trace.facts.normal(dim)
     if isinstance(value, float | complex | str | bytes | bool | type(None) | np.generic): return type(value).__name__, repr(value)
     if isinstance(value, np.ndarray): return 'ndarray', value.shape, str(value.dtype), _checksum(value)
@@ -171,6 +165,34 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if not hasattr(value, '__dict__'): return type(value).__name__, id(value)
     return type(value).__name__, tuple((k, inside(v)) for k, v in vars(value).items())
 
+# %% ../../nbs/23_loops.ipynb #04c16fc5
+def _range_mark(x: Array) -> tuple:
+    r = range_of(x)
+    return 'range', r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
+
+def _plain(mark: Any) -> Any:
+    "A fingerprint without ranges."
+    if isinstance(mark, dict): return {n: _plain(m) for n, m in mark.items()}
+    return tuple(_plain(m) for m in mark if not (isinstance(m, tuple) and m[:1] == ('range',))) if isinstance(mark, tuple) else mark
+
+# %% ../../nbs/23_loops.ipynb #8212fcb1
+def _one_of(values: list, reason: str, hint: str = '') -> Any:
+    "One value that stands for several: they must be alike, and only their numbers may have different ranges."
+    marks = [fingerprint(v) for v in values]
+    if any(_plain(m) != _plain(marks[0]) for m in marks): refuse(reason, hint=hint)
+    if any(m != marks[0] for m in marks): _forget_in(values[0])
+    return values[0]
+
+# %% ../../nbs/23_loops.ipynb #fc9c700d
+def _forget_in(value: Any, seen: tuple = ()) -> None:
+    "Forget the ranges of all arrays that a value holds."
+    if type(value) is Array: return forget(value)
+    if id(value) in seen or len(seen) > 8 or isinstance(value, types.ModuleType | type): return
+    inside = list.__iter__(value) if isinstance(value, list) else value if isinstance(value, tuple) else \
+        value.values() if isinstance(value, dict) else _reached(value) if isinstance(value, types.FunctionType) else \
+        vars(value).values() if hasattr(value, '__dict__') else ()
+    for v in inside: _forget_in(v, (*seen, id(value)))
+
 # %% ../../nbs/23_loops.ipynb #179075d1
 def _checksum(a: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
@@ -182,11 +204,22 @@ def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
     return tuple(_shifted(m, step) for m in mark) if isinstance(mark, tuple) else mark
 
 # %% ../../nbs/23_loops.ipynb #3a795403
-def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
-    "The fingerprints of a function's variables, and of the globals that it names."
+def _variables(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
+    "A function's variables, and the globals that it names."
     own = {n: v for n, v in frame.f_locals.items() if n not in dead}
     shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals and n not in own}
-    return {n: fingerprint(v) for n, v in (shared | own).items() if not n.startswith('__bendml')}
+    return {n: v for n, v in (shared | own).items() if not n.startswith('__bendml')}
+
+def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
+    return {n: fingerprint(v) for n, v in _variables(frame, dead).items()}
+
+# %% ../../nbs/23_loops.ipynb #494acbde
+def _widened(frame: types.FrameType, dead: tuple[str, ...], first: dict, second: dict, step: dict[str, Dim]) -> bool:
+    "Forget the ranges that a turn has changed; False if it has changed something else."
+    if not _unchanged(_plain(first), _plain(second), step): return False
+    for name, value in _variables(frame, dead).items():
+        if _shifted(first.get(name), step) != _shifted(second.get(name), {}): _forget_in(value)
+    return True
 
 # %% ../../nbs/23_loops.ipynb #1980fabb
 def _reached(f: types.FunctionType) -> Iterator[Any]:
@@ -208,6 +241,7 @@ def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
         before = _shifted(first.get(name), step)
         if before == _shifted(mark, {}): continue
         what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
+        if _plain(before) == _plain(mark): what = 'its numbers'
         shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0])
                  for m in (before, mark)]
         hint = 'the loop runs an unknown number of times, so a counter or flag has no known value'
@@ -249,7 +283,8 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name
             lists.turn()
             after, done = _state(frame, dead), done + 1
             if _unchanged(before, after, step): break
-            if done == 3: _refuse_change(before, after, step)
+            if _widened(frame, dead, before, after, step) and done < 5: after = _state(frame, dead)
+            elif done >= 3: _refuse_change(before, after, step)
             before = after  # the second turn may change what the first has set up: then a third must not
         lists.close(turns.count, str(k), step)
     trace.facts = _after(base, trace, k, turns.count - done)
@@ -286,13 +321,13 @@ class _Filling:
             if ends[-1] == start: continue
             runs = [list(zip(list(list.__iter__(g))[a:b], g.counts[a:b])) for a, b in zip((start, *ends), ends)]
             seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
-            if any(_shifted(tuple(p), step) != _shifted(tuple(q), {}) for p, q in zip(seen, seen[1:])):
+            if any(_shifted(_plain(tuple(p)), step) != _shifted(_plain(tuple(q)), {}) for p, q in zip(seen, seen[1:])):
                 refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
-            if k in str(seen[0]) and k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}:
+            if k in {n for m in _dims(_plain(tuple(seen[0]))) for n in names_of(m)}:
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
-            del_from = start
-            list.__delitem__(g, slice(del_from, None))
-            del g.counts[del_from:]
+            if any(p != seen[0] for p in seen) or k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}: _forget_in(runs)
+            list.__delitem__(g, slice(start, None))
+            del g.counts[start:]
             for v, n in runs[0]: list.append(g, v); g.counts.append(n*count)
             g.dirty = self.trace.state['depth'] - 1 > g.depth
 
@@ -321,9 +356,11 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         lists.turn()
         if any(m[-1] != m[0] for m in lists.marks):
             refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
-        if not condition(): return
-        yield
-        if not _unchanged(first, after := _state(frame, dead), {}): _refuse_change(first, after, {})
+        while condition():
+            yield
+            if _unchanged(first, after := _state(frame, dead), {}): return
+            if not _widened(frame, dead, first, after, {}): _refuse_change(first, after, {})
+            first = _state(frame, dead)
 
 # %% ../../nbs/23_loops.ipynb #e0f81fcf
 def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
@@ -354,7 +391,10 @@ def comprehension(make: Callable[[], list]) -> Growing:
     if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    varies = any(k in names_of(d) for v in values for d in _dims(fingerprint(v)))
+    mentions = lambda mark: any(k in names_of(d) for d in _dims(mark))
+    varies = any(mentions(_plain(fingerprint(v))) for v in values)
+    for v in values:
+        if mentions(fingerprint(v)): _forget_in(v)
     trace.facts = after
     if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
     return Growing(values, [count])

@@ -15,7 +15,8 @@ from .sizes import Dim, Floor
 from .facts import claim
 from .annotations import spelled
 from .trace import current, holds, refuse
-from .symbols import METHODS, Array, Axis, as_dim, axis, bounded_like, entries, rule
+from .symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
+from .ranges import view
 from .elementwise import broadcast, dtypes, lift, same
 from .reductions import axis_number, axis_numbers
 
@@ -25,7 +26,7 @@ def transpose(a, axes=None):
     x = lift(a)
     order = tuple(range(x.ndim))[::-1] if axes is None else axis_numbers(tuple(axes), x.ndim)
     if len(order) != x.ndim: refuse('every axis must be named once', f'{x.ndim} axes', f'{len(order)} axes', operand=1)
-    return bounded_like(x, Array((x.axes[i] for i in order), x.dtype))
+    return view(x, Array((x.axes[i] for i in order), x.dtype))
 
 # %% ../../nbs/22e_moves.ipynb #c9641453
 @rule('transpose')
@@ -95,7 +96,7 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds:
             refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
-    return bounded_like(x, Array(_regrouped(x, target), x.dtype))
+    return view(x, Array(_regrouped(x, target), x.dtype))
 
 # %% ../../nbs/22e_moves.ipynb #6a0425fc
 def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
@@ -187,7 +188,7 @@ def expand_dims(a, axis):
     x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
     places = axis_numbers(new, x.ndim + len(new))
     rest = iter(x.axes)
-    return bounded_like(x,
+    return view(x,
                         Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
 
 # %% ../../nbs/22e_moves.ipynb #e9184f8b
@@ -202,12 +203,12 @@ def squeeze(a, axis=None):
             if b.size != 1 and not holds(claim(b.size, '!=', 1)).holds:
                 refuse(f'the number of axes of the result depends on {b.size}', f'{b.size} != 1, or axis={i}', x,
                        'say which axis: squeeze(axis=...)', holds(claim(b.size, '!=', 1)), 0)
-        return Array((b for b in x.axes if b.size != 1), x.dtype)
+        return view(x, Array((b for b in x.axes if b.size != 1), x.dtype))
     gone = axis_numbers(axis, x.ndim)
     for i in gone:
         if not (verdict := same(x.axes[i].size, Dim(1))).holds:
             refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
-    return Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype)
+    return view(x, Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype))
 
 # %% ../../nbs/22e_moves.ipynb #75f444ed
 METHODS['squeeze'] = np.squeeze
@@ -233,11 +234,11 @@ def broadcast_to(array, shape, subok=False):
         if a.size != 1 and not (verdict := same(a.size, s)).holds:
             refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
-    return Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)
+    return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
 
 # %% ../../nbs/22e_moves.ipynb #81edcf8e
 @rule(np.broadcast_arrays)
 def broadcast_arrays(*arrays, subok=False):
     sizes = lift(arrays[0]).axes
     for a in arrays[1:]: sizes = broadcast(Array(sizes), lift(a))
-    return tuple(Array(sizes, lift(a).dtype) for a in arrays)
+    return tuple(view(x := lift(a), Array(sizes, x.dtype)) for a in arrays)

@@ -18,7 +18,8 @@ from .facts import Claim, Facts, assume, bound, parse_claim
 from .messages import ShapeError, place_at, place_of_code
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from .trace import Trace, choose, current, refuse, tracing
-from .symbols import Array, Axis, Size, as_dim, axis, bounded, number, size_value
+from .symbols import Array, Axis, Size, as_dim, axis, number, size_value
+from .ranges import GIVEN, bounded, ranged
 from .elementwise import _fit, lift, same
 from .copies import copy_of, unused_names
 from . import calls  # what the copies' calls go through
@@ -48,7 +49,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
+    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype))), GIVEN)  # its numbers are the caller's word
 
 # %% ../../nbs/23d_paths.ipynb #069a7788
 def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:

@@ -5,19 +5,20 @@
 # %% auto #0
 __all__ = ['METHODS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 'inner', 'vdot', 'outer', 'kron', 'cross', 'einsum',
            'square', 'inv', 'matrix_power', 'det', 'slogdet', 'eigh', 'eigvalsh', 'solve', 'pinv', 'norm',
-           'matrix_rank', 'lstsq', 'multi_dot', 'softmax', 'logsumexp', 'lesser', 'unknown', 'svd', 'svdvals', 'qr',
-           'cov', 'trace']
+           'matrix_rank', 'lstsq', 'multi_dot', 'softmax', 'logsumexp', 'lesser', 'svd', 'svdvals', 'qr', 'cov',
+           'trace']
 
 # %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
 
 import numpy as np
 
-from .sizes import Dim, fresh
-from .facts import bound, claim
+from .sizes import Dim
+from .facts import claim
 from .annotations import spelled
-from .trace import branch, current, holds, refuse
+from .trace import branch, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from .ranges import unknown
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from .reductions import axis_numbers, reduced
 
@@ -296,15 +297,6 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return r
 def lesser(a: Axis, b: Axis) -> Axis:
     "The smaller of two axes; one path for each answer."
     return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
-
-# %% ../../nbs/22d_products.ipynb #9e28243e
-def unknown(name: str, least: int | None = 0) -> Axis:
-    "An axis whose size only the numbers know."
-    trace = current()
-    size = fresh(name, next(trace.count))
-    trace.facts = bound(trace.facts, str(size), least)
-    trace.state.setdefault('fresh', {})[str(size)] = least
-    return axis(size)
 
 # %% ../../nbs/22d_products.ipynb #b9c83efe
 @rule(np.linalg.svd)

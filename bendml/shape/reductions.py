@@ -15,7 +15,8 @@ import numpy as np
 from .sizes import Dim
 from .facts import claim
 from .trace import branch, current, holds, refuse
-from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, entries, rule
+from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
+from .ranges import UNBOUNDED, Range, bounded, computed, copied, forget, from_to, ranged, summed, union, view
 from .elementwise import dtypes, elementwise, lift, same, stored
 
 # %% ../../nbs/22c_reductions.ipynb #20a36209
@@ -72,7 +73,18 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             x = lift(a)
             if where is not None: elementwise(np.multiply, [x, where])
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
-            return stored(reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None), out)
+            return stored(_summed(f, x, axis, reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)), out)
+
+# %% ../../nbs/22c_reductions.ipynb #d395b640
+def _sums(f: Any, x: Array, axis: Any) -> Range:
+    "The range of the sums along an axis."
+    if f not in (np.sum, np.nansum, np.cumsum): return UNBOUNDED
+    count = entries(x) if axis is None else entries(Array(x.axes[i] for i in axis_numbers(axis, x.ndim)))
+    return summed(x, count)
+
+def _summed(f: Any, x: Array, axis: Any, result: Array) -> Array:
+    r = _sums(f, x, axis)
+    return ranged(result, union(r, from_to(0, 0)) if r != UNBOUNDED else r)  # the sum of nothing is 0
 
 # %% ../../nbs/22c_reductions.ipynb #1aac9fdc
 _reduction(np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar)
@@ -87,6 +99,7 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
             kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
+            elif f is not np.ptp and initial is None: copied(x, result)
             return stored(result, out)
 
 # %% ../../nbs/22c_reductions.ipynb #6bb28b60
@@ -97,7 +110,8 @@ METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min ar
 
 # %% ../../nbs/22c_reductions.ipynb #95c3b297
 @rule(np.count_nonzero)
-def count_nonzero(a, axis=None, *, keepdims=False): return reduced(lift(a), axis, keepdims, np.int64)
+def count_nonzero(a, axis=None, *, keepdims=False):
+    return ranged(reduced(lift(a), axis, keepdims, np.int64), from_to(0, entries(lift(a))))
 
 # %% ../../nbs/22c_reductions.ipynb #708a4add
 @rule(np.average)
@@ -133,9 +147,8 @@ def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
 def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
-    if axis is None: return stored(Array((_flat(x),), kind), out)
-    axis_number(axis, x.ndim)
-    return stored(Array(x.axes, kind), out)
+    i = None if axis is None else axis_number(axis, x.ndim)
+    return stored(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 # %% ../../nbs/22c_reductions.ipynb #a3275691
 def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
@@ -149,8 +162,10 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     i = axis_number(axis, x.ndim)
     size = x.axes[i].size - n + (prepend is not None) + (append is not None)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
-    return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)),
-                 dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
+    kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
+    one = n == 1 and prepend is None and append is None
+    return ranged(Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), kind),
+                  computed(np.subtract, [x, x]) if one else UNBOUNDED)
 
 # %% ../../nbs/22c_reductions.ipynb #f21231d2
 axis_ = axis
@@ -159,17 +174,20 @@ axis_ = axis
 @rule(np.flip)
 def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
-    return Array(lift(m).axes, lift(m).dtype)
+    return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
 # %% ../../nbs/22c_reductions.ipynb #693157bb
 @rule(np.roll)
-def roll(a, shift, axis=None): return flip(a, axis)
+def roll(a, shift, axis=None):
+    axis_numbers(axis, lift(a).ndim)
+    return copied(lift(a), Array(lift(a).axes, lift(a).dtype))
 
 # %% ../../nbs/22c_reductions.ipynb #495e65ee
 @rule(np.sort)
 def sort(a, axis=-1, **_):
     x = lift(a)
-    return Array((_flat(x),), x.dtype) if axis is None else flip(x, axis)
+    if axis is not None: axis_number(axis, x.ndim)
+    return copied(x, Array((_flat(x),) if axis is None else x.axes, x.dtype))
 
 # %% ../../nbs/22c_reductions.ipynb #b4dd8558
 @rule(np.argsort)
@@ -223,3 +241,4 @@ def ufunc_outer(f, a, b, **_):
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
+    forget(a)

@@ -155,13 +155,13 @@ def axis(size: Dim | int, **more) -> Axis:
 #| export
 class Array:
     "An array inside a trace: its axes and dtype, no numbers."
-    __slots__ = 'axes', 'dtype', 'lost', 'below', '__weakref__'
+    __slots__ = 'axes', 'dtype', 'lost', 'known', '__weakref__'
     __array_priority__ = 1000
     def __init__(self, axes: Iterable[Axis], dtype: Any = float, lost: tuple = ()):
         object.__setattr__(self, 'axes', tuple(axes))
         object.__setattr__(self, 'dtype', np.dtype(dtype))
         object.__setattr__(self, 'lost', lost)  # (axis number, text) of an axis that a reduction removed, for hints
-        object.__setattr__(self, 'below', None)  # of whole numbers from 0 on: they are smaller than this size
+        object.__setattr__(self, 'known', None)  # what is known of whole numbers, see the next page
 
     __class__ = property(lambda self: np.ndarray)
     __hash__ = None
@@ -185,21 +185,6 @@ def entries(x: Array) -> Dim:
     product = Dim(1)
     for a in x.axes: product = product*a.size
     return product
-
-
-# %%
-#| export
-def bounded(x: Array, below: Dim) -> Array:
-    "An array whose numbers are known to be at least 0 and smaller than a size."
-    object.__setattr__(x, 'below', below)
-    return x
-
-
-# %%
-#| export
-def bounded_like(x: Array, new: Array) -> Array:
-    "An array of some of the numbers of another: what bounds those bounds these."
-    return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
 
 
 # %%
@@ -435,6 +420,6 @@ Array.__contains__ = lambda self, value: choose()
 # %% [markdown]
 # ## What this does not show
 #
-# The rules themselves are on the next pages: [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
+# The rules themselves are on the next pages, after [what is known of whole numbers](22a_ranges.ipynb): [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
 # [products](22d_products.ipynb), [moving axes](22e_moves.ipynb), [joining](22f_joining.ipynb), [indexing](22g_indexing.ipynb),
 # [searching](22h_searching.ipynb) and [making arrays](22i_making.ipynb).

@@ -18,7 +18,8 @@ from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, number, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
+from bendml.shape.ranges import computed, copied, range_of, ranged, union, view, written
 
 
 # %% [markdown]
@@ -31,14 +32,14 @@ from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, 
 def lift(value: Any, operand: int | None = None) -> Array:
     "A value as a symbolic array."
     if type(value) is Array: return value
-    if type(value) is Size or isinstance(value, Dim): return number(int)
+    if type(value) is Size or isinstance(value, Dim): return ranged(number(int), range_of(value))
     if isinstance(value, list | tuple): return OPS[np.array].shape(value)
     if isinstance(value, range): return lift(np.asarray(value))
     if hasattr(value, 'numbers'): return value.numbers()  # a range whose length is not known
     if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
         value = np.asarray(value)
         x = Array((axis(n) for n in value.shape), value.dtype)
-        return bounded(x, Dim(int(value.max()) + 1)) if value.dtype.kind in 'iu' and value.size and value.min() >= 0 else x
+        return ranged(x, range_of(value))
     if hasattr(value, '__array__') and not callable(getattr(value, 'shape', None)): return lift(np.asarray(value))
     refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, operand=operand)
 
@@ -245,30 +246,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
     if type(where) is Array: broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
-    results = tuple(_bound_of(f, operands, Array(axes, kind, lost)) for kind in kinds)
+    results = tuple(ranged(Array(axes, kind, lost), computed(f, operands)) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
-
-
-# %%
-#| export
-def _bound_of(f: Any, operands: list, result: Array) -> Array:
-    "Bounds of whole numbers through sums, products and remainders: `np.arange(n) + 1` is at most n."
-    if f not in (np.add, np.multiply, np.remainder) or result.dtype.kind not in 'iu' or len(operands) != 2: return result
-    low, high = (_below(o) for o in operands)
-    if f is np.remainder:
-        dim = as_dim(operands[1])
-        return result if dim is None or not holds(claim(dim, '>=', 1)).holds else bounded(result, dim)
-    if low is None or high is None: return result
-    return bounded(result, low + high - 1 if f is np.add else (low - 1)*(high - 1) + 1)
-
-
-# %%
-#| export
-def _below(value: Any) -> Dim | None:
-    "A size that a whole number, or all those of an array, are smaller than; None if not known, or if they may be negative."
-    if type(value) is Array: return value.below
-    if (dim := as_dim(value)) is not None: return dim + 1 if holds(claim(dim, '>=', 0)).holds else None
-    return lift(value).below if isinstance(value, np.ndarray | np.integer) else None
 
 
 # %%
@@ -287,6 +266,7 @@ def stored(result: Any, out: Any) -> Any:
         refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',
                hint='write x = x + y, or convert with .astype')
     if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
+    written(target, range_of(result))
     return target
 
 
@@ -311,7 +291,7 @@ def where(condition, x=None, y=None):
     if x is None: return OPS[np.nonzero].shape(condition)
     arrays = [lift(v, i) for i, v in enumerate((condition, x, y))]
     axes = broadcast(Array(broadcast(arrays[0], arrays[1])), arrays[2], 0, 2)
-    return Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool)
+    return ranged(Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool), union(*map(range_of, (x, y))))
 
 
 # %%
@@ -364,15 +344,20 @@ def allclose(a, b, *_, **__):
 # %%
 #| export
 @rule('astype')
-def astype(x, dtype, *_, **__): return bounded_like(x, Array(x.axes, dtype, x.lost))
+def astype(x, dtype, *_, **__): return copied(x, Array(x.axes, dtype, x.lost))
 
 
 # %%
 #| export
-@rule('copy', np.copy, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+@rule('copy', np.copy)
 def copy(a, *args, dtype=None, **__):
     x = lift(a)
-    return bounded_like(x, Array(x.axes, dtype or x.dtype, x.lost))
+    return copied(x, Array(x.axes, dtype or x.dtype, x.lost))
+
+@rule(np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+def contiguous(a, dtype=None, *_, **__):
+    x = lift(a)
+    return view(x, Array(x.axes, x.dtype, x.lost)) if dtype is None or x.dtype == dtype else copy(x, dtype=dtype)
 
 
 # %%

@@ -15,7 +15,8 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, entries, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.ranges import UNBOUNDED, Range, bounded, computed, copied, forget, from_to, ranged, summed, union, view
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
 
 
@@ -95,7 +96,20 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             x = lift(a)
             if where is not None: elementwise(np.multiply, [x, where])
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
-            return stored(reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None), out)
+            return stored(_summed(f, x, axis, reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)), out)
+
+
+# %%
+#| export
+def _sums(f: Any, x: Array, axis: Any) -> Range:
+    "The range of the sums along an axis."
+    if f not in (np.sum, np.nansum, np.cumsum): return UNBOUNDED
+    count = entries(x) if axis is None else entries(Array(x.axes[i] for i in axis_numbers(axis, x.ndim)))
+    return summed(x, count)
+
+def _summed(f: Any, x: Array, axis: Any, result: Array) -> Array:
+    r = _sums(f, x, axis)
+    return ranged(result, union(r, from_to(0, 0)) if r != UNBOUNDED else r)  # the sum of nothing is 0
 
 
 # %%
@@ -117,6 +131,7 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
             kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
+            elif f is not np.ptp and initial is None: copied(x, result)
             return stored(result, out)
 
 
@@ -135,7 +150,8 @@ METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min ar
 # %%
 #| export
 @rule(np.count_nonzero)
-def count_nonzero(a, axis=None, *, keepdims=False): return reduced(lift(a), axis, keepdims, np.int64)
+def count_nonzero(a, axis=None, *, keepdims=False):
+    return ranged(reduced(lift(a), axis, keepdims, np.int64), from_to(0, entries(lift(a))))
 
 
 # %%
@@ -179,9 +195,8 @@ def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
 def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
-    if axis is None: return stored(Array((_flat(x),), kind), out)
-    axis_number(axis, x.ndim)
-    return stored(Array(x.axes, kind), out)
+    i = None if axis is None else axis_number(axis, x.ndim)
+    return stored(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 
 # %%
@@ -199,8 +214,10 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     i = axis_number(axis, x.ndim)
     size = x.axes[i].size - n + (prepend is not None) + (append is not None)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
-    return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)),
-                 dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
+    kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
+    one = n == 1 and prepend is None and append is None
+    return ranged(Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), kind),
+                  computed(np.subtract, [x, x]) if one else UNBOUNDED)
 
 
 # %%
@@ -213,13 +230,15 @@ axis_ = axis
 @rule(np.flip)
 def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
-    return Array(lift(m).axes, lift(m).dtype)
+    return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
 
 # %%
 #| export
 @rule(np.roll)
-def roll(a, shift, axis=None): return flip(a, axis)
+def roll(a, shift, axis=None):
+    axis_numbers(axis, lift(a).ndim)
+    return copied(lift(a), Array(lift(a).axes, lift(a).dtype))
 
 
 # %%
@@ -227,7 +246,8 @@ def roll(a, shift, axis=None): return flip(a, axis)
 @rule(np.sort)
 def sort(a, axis=-1, **_):
     x = lift(a)
-    return Array((_flat(x),), x.dtype) if axis is None else flip(x, axis)
+    if axis is not None: axis_number(axis, x.ndim)
+    return copied(x, Array((_flat(x),) if axis is None else x.axes, x.dtype))
 
 
 # %%
@@ -304,6 +324,7 @@ def ufunc_outer(f, a, b, **_):
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
+    forget(a)
 
 
 # %%

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, fresh
-from bendml.shape.facts import bound, claim
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.trace import branch, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_numbers, reduced
 
@@ -386,17 +387,6 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return r
 def lesser(a: Axis, b: Axis) -> Axis:
     "The smaller of two axes; one path for each answer."
     return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
-
-
-# %%
-#| export
-def unknown(name: str, least: int | None = 0) -> Axis:
-    "An axis whose size only the numbers know."
-    trace = current()
-    size = fresh(name, next(trace.count))
-    trace.facts = bound(trace.facts, str(size), least)
-    trace.state.setdefault('fresh', {})[str(size)] = least
-    return axis(size)
 
 
 # %%

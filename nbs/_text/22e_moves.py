@@ -16,7 +16,8 @@ from bendml.shape.sizes import Dim, Floor
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
-from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, bounded_like, entries, rule
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.ranges import view
 from bendml.shape.elementwise import broadcast, dtypes, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 
@@ -33,7 +34,7 @@ def transpose(a, axes=None):
     x = lift(a)
     order = tuple(range(x.ndim))[::-1] if axes is None else axis_numbers(tuple(axes), x.ndim)
     if len(order) != x.ndim: refuse('every axis must be named once', f'{x.ndim} axes', f'{len(order)} axes', operand=1)
-    return bounded_like(x, Array((x.axes[i] for i in order), x.dtype))
+    return view(x, Array((x.axes[i] for i in order), x.dtype))
 
 
 # %%
@@ -124,7 +125,7 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds:
             refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
-    return bounded_like(x, Array(_regrouped(x, target), x.dtype))
+    return view(x, Array(_regrouped(x, target), x.dtype))
 
 
 # %%
@@ -237,7 +238,7 @@ def expand_dims(a, axis):
     x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
     places = axis_numbers(new, x.ndim + len(new))
     rest = iter(x.axes)
-    return bounded_like(x,
+    return view(x,
                         Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
 
 
@@ -256,12 +257,12 @@ def squeeze(a, axis=None):
             if b.size != 1 and not holds(claim(b.size, '!=', 1)).holds:
                 refuse(f'the number of axes of the result depends on {b.size}', f'{b.size} != 1, or axis={i}', x,
                        'say which axis: squeeze(axis=...)', holds(claim(b.size, '!=', 1)), 0)
-        return Array((b for b in x.axes if b.size != 1), x.dtype)
+        return view(x, Array((b for b in x.axes if b.size != 1), x.dtype))
     gone = axis_numbers(axis, x.ndim)
     for i in gone:
         if not (verdict := same(x.axes[i].size, Dim(1))).holds:
             refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
-    return Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype)
+    return view(x, Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype))
 
 
 # %%
@@ -295,7 +296,7 @@ def broadcast_to(array, shape, subok=False):
         if a.size != 1 and not (verdict := same(a.size, s)).holds:
             refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
-    return Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)
+    return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
 
 
 # %%
@@ -304,7 +305,7 @@ def broadcast_to(array, shape, subok=False):
 def broadcast_arrays(*arrays, subok=False):
     sizes = lift(arrays[0]).axes
     for a in arrays[1:]: sizes = broadcast(Array(sizes), lift(a))
-    return tuple(Array(sizes, lift(a).dtype) for a in arrays)
+    return tuple(view(x := lift(a), Array(sizes, x.dtype)) for a in arrays)
 
 
 # %%

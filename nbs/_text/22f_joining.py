@@ -8,6 +8,7 @@
 # %%
 #| hide
 #| export
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded_like, is_symbolic, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, is_symbolic, rule
+from bendml.shape.ranges import Range, copied, range_of, ranged, union, unknown, view
 from bendml.shape.elementwise import lift, same, stored
 from bendml.shape.reductions import axis_, axis_number
-from bendml.shape.products import unknown
 from bendml.shape.moves import _sizes, expand_dims, ravel, shape_of
 
 
@@ -52,7 +53,12 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
         total = total + x.axes[i].size*n
     whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    return stored(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), out)
+    return stored(ranged(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), _together(found)), out)
+
+
+# %%
+#| export
+def _together(found: list[tuple[Array, Dim]]) -> Range: return reduce(union, (range_of(x) for x, _ in found))
 
 
 # %%
@@ -78,7 +84,8 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
         total = total + n
     i = axis_number(axis, first.ndim + 1)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    return stored(Array((*first.axes[:i], axis_(total, one='written' if total == 1 else ''), *first.axes[i:]), kind), out)
+    whole = axis_(total, one='written' if total == 1 else '')
+    return stored(ranged(Array((*first.axes[:i], whole, *first.axes[i:]), kind), _together(found)), out)
 
 
 # %%
@@ -122,13 +129,18 @@ def append(arr, values, axis=None):
 
 # %%
 #| export
-@rule(np.array, np.asarray, np.asanyarray)
-def array(a, dtype=None, *_, ndmin=0, **__):
+@rule(np.asarray, np.asanyarray)
+def asarray(a, dtype=None, *_, ndmin=0, **__):
     if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
     elif not is_symbolic(a): x = lift(np.asarray(a))
     else: x = stack(a)
-    if dtype is not None and x.dtype != dtype: x = bounded_like(x, Array(x.axes, dtype, x.lost))
+    if dtype is not None and x.dtype != dtype: x = copied(x, Array(x.axes, dtype, x.lost))
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
+
+@rule(np.array)
+def array(a, *args, **kwargs):
+    x = asarray(a, *args, **kwargs)
+    return copied(x, Array(x.axes, x.dtype, x.lost))
 
 
 # %% [markdown]
@@ -140,7 +152,7 @@ def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]
     for a, b in zip(starts, ends):
         if not (verdict := holds(claim(a, '<=', b))).holds:
             refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
-    return [Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype) for a, b in zip(starts, ends)]
+    return [view(x, Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype)) for a, b in zip(starts, ends)]
 
 
 # %%
@@ -179,7 +191,7 @@ def array_split(ary, indices_or_sections, axis=0):
     if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
     whole = x.axes[i].size
     sizes = [(whole + n.const - 1 - k)//n for k in range(n.const)]  # the first ones are longer by one
-    return [Array((*x.axes[:i], axis_(s), *x.axes[i + 1:]), x.dtype) for s in sizes]
+    return [view(x, Array((*x.axes[:i], axis_(s), *x.axes[i + 1:]), x.dtype)) for s in sizes]
 
 
 # %%
@@ -202,9 +214,9 @@ def repeat(a, repeats, axis=None):
     i = 0 if axis is None else axis_number(axis, x.ndim)
     n = as_dim(repeats)
     if n is None:
-        return Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype) if _one_each(x.axes[i], lift(repeats)) else None
+        return copied(x, Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype)) if _one_each(x.axes[i], lift(repeats)) else None
     shape_of(n)
-    return Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype)
+    return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype))
 
 
 # %%
@@ -222,7 +234,7 @@ def tile(A, reps):
     x, n = lift(A), shape_of(reps)
     rank = max(x.ndim, len(n))
     own = [axis(1)]*(rank - x.ndim) + list(x.axes)
-    return Array((a if r == 1 else axis(a.size*r) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype)
+    return copied(x, Array((a if r == 1 else axis(a.size*r) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype))
 
 
 # %%

@@ -16,10 +16,10 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import assume, claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, bounded_like, entries, number, perform, rule
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, number, perform, rule
+from bendml.shape.ranges import GIVEN, Range, as_size, copied, range_of, unknown, view, written
 from bendml.shape.elementwise import broadcast, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number
-from bendml.shape.products import unknown
 from bendml.shape.moves import ravel
 
 
@@ -62,7 +62,7 @@ def slice_axis(a: Axis, s: slice) -> Axis:
 def _position(value: Any, a: Axis) -> Dim:
     "A bound of a slice, counted from the front."
     dim = as_dim(value)
-    if dim is None and type(value) is Array and not value.axes and value.dtype.kind in 'iu': dim = unknown('i', None).size
+    if dim is None and type(value) is Array and not value.axes and value.dtype.kind in 'iu': dim = as_size(value)
     if dim is None: refuse(f'a slice bound is {value!r}', 'a whole number', value, operand=1)
     return dim if branch(claim(dim, '>=', 0)) else a.size + dim
 
@@ -131,8 +131,8 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
-    if not arrays: return bounded_like(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
-    return bounded_like(x, Array(_placed(axes, arrays, spots), x.dtype))
+    if not arrays: return view(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
+    return copied(x, Array(_placed(axes, arrays, spots), x.dtype))
 
 
 # %%
@@ -153,12 +153,27 @@ def _index_array(a: Axis, index: Array) -> None:
     if index.dtype.kind not in 'iu':
         refuse(f'an index array of dtype {index.dtype}', 'whole numbers or truth values', f'{index} of {index.dtype}',
                'declare it: Int[...] or Bool[...] around its annotation', operand=1)
-    if index.below is None and entries(index) != 0 and not (verdict := holds(claim(a.size, '>=', 1))).holds:
+    r = range_of(index)
+    if entries(index) == 0: return
+    if r.given and not (verdict := holds(claim(a.size, '>=', 1))).holds:
         refuse(f'an axis of size {a.size}, which can be 0, has nothing to take', f'{a.size} >= 1', a.size, verdict=verdict,
                operand=1)
-    if index.below is not None and not (verdict := holds(claim(index.below, '<=', a.size))).holds:
-        refuse(f'indices up to {index.below - 1} of an axis of size {a.size}', f'{index.below} <= {a.size}',
-               f'{index.below} > {a.size}', f'add where=["{index.below} <= {a.size}"]', verdict, 1)
+    if r != GIVEN: _within_axis(r, a)
+
+
+# %%
+#| export
+def _within_axis(r: Range, a: Axis) -> None:
+    "Refuse numbers that may be outside of an axis."
+    if r.low is None or r.high is None:
+        refuse(f'nothing bounds the numbers of this index, and the axis has size {a.size}', f'0 to {a.size - 1}', r,
+               f'np.clip(..., 0, {a.size - 1}), or % {a.size}; or take it as a parameter, with where="i < {a.size}"', operand=1)
+    if not (verdict := holds(claim(r.high, '<', a.size))).holds:
+        hint = f'add where=["{r.high + 1} <= {a.size}"]' if verdict.fails_at else f'np.minimum(..., {a.size - 1})'
+        refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1)
+    if not (verdict := holds(claim(r.low, '>=', -a.size))).holds:
+        refuse(f'indices down to {r.low} of an axis of size {a.size}', f'{r.low} >= {-a.size}', f'{r.low} < {-a.size}',
+               f'np.maximum(..., {-a.size}), or count from the front', verdict, 1)
 
 
 # %%
@@ -185,10 +200,11 @@ def setitem(x, index, value):
     if not x.axes: refuse('a number is assigned into', 'an array', x, operand=0)
     target, new = getitem(x, index), lift(value, 1)
     if new.ndim > target.ndim and all(a.size == 1 for a in new.axes[:new.ndim - target.ndim]):
-        new = Array(new.axes[new.ndim - target.ndim:], new.dtype)
+        new = copied(new, Array(new.axes[new.ndim - target.ndim:], new.dtype))
     dtype = np.result_type(new.dtype) if new.dtype != bool else target.dtype
-    stored(Array(new.axes, target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or dtype.kind in 'fiub'
-                 and target.dtype.kind in 'fiub' else dtype, new.lost), target)
+    dtype = target.dtype if np.can_cast(dtype, target.dtype, 'same_kind') or {dtype.kind, target.dtype.kind} <= set('fiub') else dtype
+    stored(copied(new, Array(new.axes, dtype, new.lost)), target)
+    written(x, range_of(new))  # a target picked by an array of indices is no view
 
 
 # %%
@@ -197,7 +213,7 @@ Array.__getitem__ = lambda self, index: perform('getitem', (self, index), {})
 Array.__setitem__ = lambda self, index, value: perform('setitem', (self, index, value), {})
 
 @rule('fill')
-def fill(x, value): stored(Array(lift(value).axes, x.dtype), x)
+def fill(x, value): stored(copied(lift(value), Array(lift(value).axes, x.dtype)), x)
 
 @rule('item')
 def item(x, *index): return number(x.dtype)
@@ -209,7 +225,7 @@ def copyto(dst, src, casting='same_kind', where=True):
     stored(elementwise(np.positive, [src]) if lift(src).dtype != bool else lift(src), dst)
 
 @rule(np.fill_diagonal)
-def fill_diagonal(a, val, wrap=False): lift(val)
+def fill_diagonal(a, val, wrap=False): written(a, range_of(lift(val)))
 
 
 # %% [markdown]
@@ -221,9 +237,8 @@ def fill_diagonal(a, val, wrap=False): lift(val)
 def take(a, indices, axis=None, out=None, mode='raise'):
     x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
     i = 0 if axis is None else axis_number(axis, x.ndim)
-    _index_array(x.axes[i], ids)
-    if as_dim(indices) is not None: _in_range(as_dim(indices), x.axes[i])
-    return stored(Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype), out)
+    if mode == 'raise' or ids.dtype.kind not in 'iu': _index_array(x.axes[i], ids)
+    return stored(copied(x, Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype)), out)
 
 
 # %%
@@ -239,13 +254,15 @@ def take_along_axis(arr, indices, axis=-1):
     if ids.dtype.kind not in 'iu': refuse(f'indices of dtype {ids.dtype}', 'whole numbers', ids, 'declare it: Int[...]', operand=1)
     _index_array(x.axes[i], ids)
     broadcast(*(Array((*v.axes[:i], *v.axes[i + 1:])) for v in (x, ids)))
-    return Array((*(ids.axes[k] if k == i or x.axes[k].size == 1 else x.axes[k] for k in range(x.ndim)),), x.dtype)
+    return copied(x, Array((*(ids.axes[k] if k == i or x.axes[k].size == 1 else x.axes[k] for k in range(x.ndim)),), x.dtype))
 
 
 # %%
 #| export
 @rule(np.put_along_axis)
-def put_along_axis(arr, indices, values, axis): broadcast(take_along_axis(arr, indices, axis), lift(values))
+def put_along_axis(arr, indices, values, axis):
+    broadcast(take_along_axis(arr, indices, axis), lift(values))
+    written(arr, range_of(lift(values)))
 
 METHODS |= {'take': np.take}
 
@@ -262,4 +279,5 @@ with tracing(Trace()):
 # %% [markdown]
 # ## What this does not show
 #
-# Whether the numbers in an array of indices are in range: a wrong token id is an `IndexError` when the program runs.
+# Whether indices that come from outside are in range: a wrong token id is an `IndexError` when the program runs, unless
+# `where="ids < V"` has it refused at the call.

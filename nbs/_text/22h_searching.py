@@ -8,15 +8,17 @@
 # %%
 #| hide
 #| export
+from functools import reduce
+
 import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, entries, number, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, number, rule
+from bendml.shape.ranges import Range, below, bounded, copied, range_of, ranged, union, unknown
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number, not_empty, reduced
-from bendml.shape.products import unknown
 from bendml.shape.moves import ravel
 from bendml.shape.indexing import _in_range, picked
 
@@ -42,7 +44,10 @@ def nonzero(a):
 def flatnonzero(a): return nonzero(ravel(lift(a)) if lift(a).ndim != 1 else lift(a))[0]
 
 @rule(np.argwhere)
-def argwhere(a): return Array((picked(lift(a)), axis(lift(a).ndim)), np.int64)
+def argwhere(a):
+    x = lift(a)
+    found = Array((picked(x), axis(x.ndim)), np.int64)
+    return ranged(found, reduce(union, (below(b.size) for b in x.axes))) if x.axes else found
 
 METHODS |= {'nonzero': np.nonzero}
 
@@ -64,10 +69,10 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     i = None if axis is None else axis_number(axis, x.ndim)
     n = entries(x) if i is None else x.axes[i].size
     k = some(n, 1 if holds(claim(n, '>=', 1)).holds else 0)
-    values = Array((k,) if i is None else (*x.axes[:i], k, *x.axes[i + 1:]), x.dtype)
+    values = copied(x, Array((k,) if i is None else (*x.axes[:i], k, *x.axes[i + 1:]), x.dtype))
     inverse = bounded(Array(x.axes if i is None else (x.axes[i],), np.int64), k.size)
     more = [v for wanted,
-            v in ((return_index, bounded(Array((k,), np.int64), n)), (return_inverse, inverse), (return_counts, Array((k,), np.int64))) if wanted]
+            v in ((return_index, bounded(Array((k,), np.int64), n)), (return_inverse, inverse), (return_counts, ranged(Array((k,), np.int64), Range(Dim(1), n, n)))) if wanted]
     return (values, *more) if more else values
 
 
@@ -79,7 +84,7 @@ def compress(condition, a, axis=None, out=None):
     i, c = 0 if axis is None else axis_number(axis, x.ndim), lift(condition)
     if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds:
         refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
-    return stored(Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype), out)
+    return stored(copied(x, Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype)), out)
 
 
 # %%
@@ -91,10 +96,12 @@ def extract(condition, arr): return compress(ravel(lift(condition)), ravel(lift(
 def isin(element, test_elements, *_, **__): return Array(lift(element).axes, bool)
 
 @rule(np.intersect1d, np.setdiff1d)
-def intersect1d(ar1, ar2, *_, **__): return Array((some(entries(lift(ar1))),), lift(ar1).dtype)
+def intersect1d(ar1, ar2, *_, **__): return copied(lift(ar1), Array((some(entries(lift(ar1))),), lift(ar1).dtype))
 
 @rule(np.union1d)
-def union1d(ar1, ar2): return Array((some(entries(lift(ar1)) + entries(lift(ar2))),), lift(ar1).dtype)
+def union1d(ar1, ar2):
+    x, y = lift(ar1), lift(ar2)
+    return ranged(Array((some(entries(x) + entries(y)),), dtypes(np.add, [x, y])[0]), union(range_of(x), range_of(y)))
 
 
 # %%
@@ -122,7 +129,7 @@ def bincount(x, /, weights=None, minlength=0):
         refuse('a weight for each entry', v, lift(weights), verdict=verdict, operand=1)
     k, least = unknown('k'), as_dim(minlength)
     current().facts = assume(current().facts, claim(k.size, '>=', least))
-    return Array((k,), np.int64 if weights is None else np.float64)
+    return ranged(Array((k,), np.int64), Range(Dim(0), entries(v), entries(v))) if weights is None else Array((k,))
 
 
 # %%
@@ -132,7 +139,8 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     lift(a)
     n = as_dim(bins)
     n = lift(bins).axes[0].size - 1 if n is None else n
-    return Array((axis(n),), np.int64 if not density else np.float64), Array((axis(n + 1),))
+    counts = ranged(Array((axis(n),), np.int64), Range(Dim(0), entries(lift(a)), entries(lift(a))))
+    return counts if not density and weights is None else Array((axis(n),)), Array((axis(n + 1),))
 
 
 # %%
@@ -141,9 +149,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
     i = 0 if axis is None else axis_number(axis, x.ndim)
-    if (dim := as_dim(obj)) is None: return Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype)
+    if (dim := as_dim(obj)) is None: return copied(x, Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype))
     _in_range(dim, x.axes[i])
-    return Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype)
+    return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype))
 
 
 # %%
@@ -160,7 +168,7 @@ def ix_(*args):
         if a.ndim != 1: refuse('one axis is needed', 'Vec<n>', a, operand=k)
         own = picked(a) if a.dtype == bool else a.axes[0]
         kind = Array((own if j == k else axis(1, one='written') for j in range(len(args))), np.int64)
-        return bounded(kind, a.below) if a.below is not None else kind
+        return bounded(kind, a.axes[0].size) if a.dtype == bool else copied(a, kind)
     return tuple(one(k, a) for k, a in enumerate(args))
 
 

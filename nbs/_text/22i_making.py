@@ -8,15 +8,17 @@
 # %%
 #| hide
 #| export
+from functools import reduce
+
 import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.trace import branch, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Size, as_dim, axis, axis as new_axis, bounded, number, rule
+from bendml.shape.trace import branch, refuse
+from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
+from bendml.shape.ranges import TRUTH, below, copied, from_to, range_of, ranged, union, unknown, view
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
-from bendml.shape.products import unknown
 from bendml.shape.moves import ravel, shape_of
 
 
@@ -25,38 +27,47 @@ from bendml.shape.moves import ravel, shape_of
 
 # %%
 #| export
-def _new(functions, dtype=np.float64):
-    for f in functions:
-        @rule(f)
-        def new(shape, dtype=dtype, *_, **__):
-            return Array((axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)),
-                         dtype if dtype is not None else np.float64)
-
-
-# %%
-#| export
-_new([np.zeros, np.ones, np.empty])
-
 @rule(np.full)
 def full(shape, fill_value, dtype=None, **_):
-    return Array(OPS[np.zeros].shape(shape).axes, dtype if dtype is not None else lift(fill_value).dtype)
+    value = lift(fill_value)
+    axes = (axis(s, one='declared' if s == 1 else '') for s in shape_of(shape))
+    return copied(value, Array(axes, dtype if dtype is not None else value.dtype))
 
 
 # %%
 #| export
-@rule(np.zeros_like, np.ones_like, np.empty_like)
-def like(a, dtype=None, *_, shape=None, **__):
-    x = lift(a)
-    return Array(x.axes if shape is None else OPS[np.zeros].shape(shape).axes, dtype if dtype is not None else x.dtype)
+def _new(f, value):
+    @rule(f)
+    def new(shape, dtype=None, *_, **__): return full(shape, value, np.float64 if dtype is None else dtype)
+
+
+# %%
+#| export
+for _f, _value in ((np.zeros, 0), (np.ones, 1), (np.empty, 0)): _new(_f, _value)
 
 
 # %%
 #| export
 @rule(np.full_like)
-def full_like(a, fill_value, dtype=None, **kwargs): return like(a, dtype, **kwargs)
+def full_like(a, fill_value, dtype=None, *_, shape=None, **__):
+    x = lift(a)
+    made = Array(x.axes if shape is None else full(shape, 0).axes, dtype if dtype is not None else x.dtype)
+    return copied(lift(fill_value), made)
+
+
+# %%
+#| export
+def _like(f, value):
+    @rule(f)
+    def like(a, dtype=None, *args, **kwargs): return full_like(a, value, dtype, *args, **kwargs)
+
+
+# %%
+#| export
+for _f, _value in ((np.zeros_like, 0), (np.ones_like, 1), (np.empty_like, 0)): _like(_f, _value)
 
 @rule(np.eye)
-def eye(N, M=None, k=0, dtype=float, **_): return Array(map(axis, shape_of((N, N if M is None else M))), dtype)
+def eye(N, M=None, k=0, dtype=float, **_): return ranged(Array(map(axis, shape_of((N, N if M is None else M))), dtype), TRUTH)
 
 @rule(np.identity)
 def identity(n, dtype=float): return eye(n, dtype=dtype)
@@ -71,7 +82,7 @@ def tri(N, M=None, k=0, dtype=float): return eye(N, M, dtype=dtype)
 def tril(m, k=0):
     x = lift(m)
     if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
-    return x
+    return ranged(Array(x.axes, x.dtype), union(range_of(x), from_to(0, 0)))
 
 
 # %%
@@ -87,7 +98,7 @@ def arange(start, stop=None, step=1, dtype=None, **_):
     length = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
     if length.const is None and not branch(claim(length, '>=', 0)): length = Dim(0)
     line = Array((axis(Dim(max(length.const, 0)) if length.const is not None else length),), kind)
-    return bounded(line, b) if c.const > 0 and holds(claim(a, '>=', 0)).holds else line
+    return ranged(line, from_to(a, b - 1) if c.const > 0 else from_to(b + 1, a))
 
 
 # %%
@@ -105,7 +116,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, base=10.0, dtype
 def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
     sizes = [ravel(lift(x)).axes[0] for x in xi]
     if indexing == 'xy' and len(sizes) > 1: sizes[:2] = sizes[1], sizes[0]
-    return [Array(sizes, lift(x).dtype) for x in xi]
+    return [copied(lift(x), Array(sizes, lift(x).dtype)) for x in xi]
 
 
 # %%
@@ -115,7 +126,9 @@ def diag(v, k=0):
     x = lift(v)
     if not isinstance(k, int): refuse('a diagonal that is not known', 'a number', k)
     if x.ndim not in (1, 2): refuse('one or two axes are needed', 'Vec<n> or Mat<m, n>', x, operand=0)
-    if x.ndim == 1: return Array((axis(x.axes[0].size + abs(k)), axis(x.axes[0].size + abs(k))), x.dtype)
+    if x.ndim == 1:
+        n = x.axes[0].size + abs(k)
+        return ranged(Array((axis(n), axis(n)), x.dtype), union(range_of(x), from_to(0, 0)))
     return diagonal(x, k)
 
 
@@ -129,7 +142,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     m, n = x.axes[i].size - max(-offset, 0), x.axes[j].size - max(offset, 0)
     short = m if same(m, n).holds or branch(claim(m, '<=', n)) else n
     if not branch(claim(short, '>=', 0)): short = Dim(0)
-    return Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype)
+    return view(x, Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype))
 
 
 # %%
@@ -145,7 +158,7 @@ METHODS |= {'diagonal': np.diagonal}
 @rule(np.indices)
 def indices(dimensions, dtype=int, sparse=False):
     sizes = shape_of(dimensions)
-    return Array((axis(len(sizes)), *map(axis, sizes)), dtype)
+    return ranged(Array((axis(len(sizes)), *map(axis, sizes)), dtype), reduce(union, map(below, sizes), from_to(0, 0)))
 
 
 # %% [markdown]
@@ -189,4 +202,4 @@ with tracing(Trace(plan=(True,))): print(np.zeros_like(Array([axis(n)])), np.dia
 # %% [markdown]
 # ## What this does not show
 #
-# The numbers in these arrays are not known, with one exception: those of `arange` are known to be smaller than its end.
+# The numbers in these arrays are not known, only [their range](22a_ranges.ipynb).

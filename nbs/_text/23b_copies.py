@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from bendml.shape.messages import source_tree
-from bendml.shape.trace import current, refuse
+from bendml.shape.trace import choose, current, refuse
 from bendml.shape.symbols import Array
 
 
@@ -89,6 +89,11 @@ class _Loops(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node
         return self._at(node, ast.Call(ast.Name('__bendml_call__', ast.Load()), [node.func, *node.args], node.keywords))
 
+    def visit_Subscript(self, node):
+        self.generic_visit(node)
+        node.value = self._at(node.value, _hook('table', node.value))
+        return node
+
     def visit_For(self, node):
         dead = dead_names(node.target, node.body)
         self.generic_visit(node)
@@ -109,7 +114,9 @@ class _Loops(ast.NodeTransformer):
 
 
 # %% [markdown]
-# Exceptions and results too: what the function raises itself is a condition on its caller, and an `assert` is one.
+# Exceptions and results too: what the function raises itself is a condition on its caller, and an `assert` is one. What NumPy
+# would raise for shapes that do not fit is refused, and no handler can swallow that; but a step may fail for its numbers
+# too. So after `try:` with one step there are two ways, the step and the handler.
 
 # %%
 #| export
@@ -122,7 +129,7 @@ class _Rewrite(_Loops):
 
     def visit_Raise(self, node):
         self.generic_visit(node)
-        if node.exc: node.exc = self._at(node.exc, _hook('raised', node.exc))
+        node.exc = self._at(node, _hook('raised', node.exc or ast.Name('Exception', ast.Load())))  # `raise` alone: what is handled
         return node
 
     def visit_Return(self, node):
@@ -131,17 +138,32 @@ class _Rewrite(_Loops):
         return node
 
     def visit_Try(self, node):
+        handlers = [h for h in node.handlers if not _raises(h)]  # one that raises too is a condition on the caller
+        one_step = len(node.body) == 1 and isinstance(node.body[0], ast.Return | ast.Assign | ast.Expr)
         self.generic_visit(node)
-        if node.handlers:
-            hint = 'an exception that depends on numbers is not traced: test before instead'
-            refusal = _hook('refuse', ast.Constant('try/except'), ast.Constant(hint))
-            node.body.insert(0, self._at(node.body[0], ast.Expr(refusal)))
-        return node
+        way = node.body + node.orelse
+        if handlers and not one_step: way.insert(0, self._at(node.body[0], ast.Expr(_hook('refuse', ast.Constant('try/except'), ast.Constant(TRY)))))
+        for h in reversed(handlers if one_step else []):
+            caught = [ast.Assign([ast.Name(h.name, ast.Store())], ast.Call(ast.Name('Exception', ast.Load()), [], []))] if h.name else []
+            way = [self._at(h, ast.If(_hook('choose'), way, caught + h.body))]
+        node.body, node.handlers, node.orelse = way, [], []
+        return node if node.finalbody else way
+    visit_TryStar = visit_Try
 
     def visit_Global(self, node):
         text = f'{", ".join(node.names)}: a variable outside of the function is assigned'
         return [node, self._at(node, ast.Expr(_hook('refuse', ast.Constant(text), ast.Constant('return it instead'))))]
     visit_Nonlocal = visit_Global
+
+
+# %%
+#| export
+TRY = 'an exception may come from any step of it: write one step after try:, or test before'
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    "Does a handler always end in an exception?"
+    leaves = any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in handler.body for n in ast.walk(s))
+    return isinstance(handler.body[-1], ast.Raise) and not leaves
 
 
 # %%
@@ -308,7 +330,7 @@ def _nothing_in_vain(frame: types.FrameType) -> None:
 #| export
 def _refused(what: str, hint: str) -> None: refuse(what, hint=hint)
 
-HOOKS |= {'__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused}
+HOOKS |= {'__bendml_choose__': choose, '__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused}
 
 
 # %%

@@ -8,21 +8,22 @@
 # %%
 #| hide
 #| export
-import math, operator, os, random, sysconfig, time, types, warnings
+import contextlib, math, operator, os, random, sysconfig, time, types, warnings
 from typing import Any, Callable
 
 import numpy as np
 
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, choose, refuse
-from bendml.shape.symbols import OPS, Array, Op, Size, _Method, axis, is_symbolic, number, one_entry, op_of, perform, size_value
+from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, number, one_entry, op_of, perform,
+                                  size_value)
+from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
 from bendml.shape.elementwise import lift
-from bendml.shape.products import unknown
 from bendml.shape.moves import shape_of
 from bendml.shape.loops import (Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop,
                                 symbolic_range, tick, while_loop, zipped)
 from bendml.shape.copies import HOOKS, copy_of
-from bendml.shape import indexing, joining, making, reductions, searching  # their rules
+from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # their rules
 
 # %% [markdown]
 # ## Calls
@@ -85,6 +86,29 @@ def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
     made = new(cls)
     call(init, made, *args, **kwargs)
     return made
+
+
+# %% [markdown]
+# An array that is really there, a table in a global variable say, has numbers, and keeps them; but NumPy would ask an index
+# that is not known for its value. So it is looked up here.
+
+# %%
+#| export
+class _Table:
+    "A real array that may be indexed by what is not known."
+    __slots__ = 'numbers',
+    def __init__(self, numbers: np.ndarray): self.numbers = numbers
+    def __getitem__(self, index: Any) -> Any:
+        return lift(self.numbers)[index] if is_symbolic(index) else self.numbers[index]
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if is_symbolic(index) or is_symbolic(value):
+            refuse('a number that is not known is written into an array that is', hint='make the array with np.zeros or np.full')
+        self.numbers[index] = value
+
+
+# %%
+#| export
+def table(values: Any) -> Any: return _Table(values) if type(values) is np.ndarray else values
 
 
 # %% [markdown]
@@ -171,6 +195,8 @@ def _quantified(f: Callable) -> Callable:
 #| export
 def _quiet(*_, **__): return None
 
+def _suppressed(*_): refuse('exceptions are suppressed', hint='write try and except, with one step after try:')
+
 def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run once to check it, so it should only compute')
 
 
@@ -180,6 +206,7 @@ SPECIAL: dict[Any, Callable] = {
     len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
+    contextlib.suppress: _suppressed,
     type: lambda v, *rest: np.ndarray if type(v) is Array else int if type(v) is Size else type(v, *rest),
     round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
     bool: lambda v=False: bool(v), slice: slice, isinstance: isinstance, getattr: getattr, hasattr: hasattr,
@@ -234,21 +261,35 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
     "What a random generator returns."
     if name in ('seed', 'shuffle'): return None
     if name == 'permutation':
-        if type(args[0]) is Array: return Array(args[0].axes, args[0].dtype)
+        if type(args[0]) is Array: return copied(args[0], Array(args[0].axes, args[0].dtype))
         return perform(np.arange, args, {})
     if name in ('rand', 'randn'): shape = args
     elif name not in _SIZE_AT: refuse(f'the random function {name} has no shape rule', hint='draw outside, and pass the array')
     else: shape = kwargs.get('size', args[_SIZE_AT[name]] if len(args) > _SIZE_AT[name] else None)
     kind = np.int64 if name in ('integers', 'randint', 'poisson', 'binomial') else float
-    if name == 'choice' and type(args[0]) in (Array, np.ndarray): kind = lift(args[0]).dtype
-    if shape is None or shape == (): return number(kind)
-    return Array(map(axis, shape_of(shape)), kind)
+    r = _drawn(name, args, kwargs)
+    if name == 'choice': kind = np.int64 if as_dim(args[0]) is not None else lift(args[0]).dtype
+    if shape is None or shape == (): return ranged(number(kind), r)
+    return ranged(Array(map(axis, shape_of(shape)), kind), r)
+
+
+# %%
+#| export
+def _drawn(name: str, args: tuple, kwargs: dict) -> Range:
+    "The range of random whole numbers."
+    if name == 'choice': return below(dim) if (dim := as_dim(args[0])) is not None else range_of(lift(args[0]))
+    if name not in ('integers', 'randint'): return UNBOUNDED
+    low, high = kwargs.get('low', args[0] if args else 0), kwargs.get('high', args[1] if len(args) > 1 else None)
+    if high is None: low, high = 0, low
+    low, high = range_of(low), range_of(high)
+    if None in (low.low, high.high): return UNBOUNDED
+    return Range(low.low, high.high if kwargs.get('endpoint') else high.high - 1)
 
 
 # %%
 #| export
 HOOKS |= {'__bendml_call__': call, '__bendml_loop__': loop, '__bendml_while__': while_loop, '__bendml_list__': Growing,
-          '__bendml_each__': each, '__bendml_comprehension__': comprehension}
+          '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_table__': table}
 
 # %%
 from bendml.shape.trace import Trace, tracing

@@ -19,7 +19,8 @@ from bendml.shape.facts import Claim, Facts, assume, bound, parse_claim
 from bendml.shape.messages import ShapeError, place_at, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from bendml.shape.trace import Trace, choose, current, refuse, tracing
-from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, bounded, number, size_value
+from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
+from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.copies import copy_of, unused_names
 from bendml.shape import calls  # what the copies' calls go through
@@ -57,7 +58,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
+    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype))), GIVEN)  # its numbers are the caller's word
 
 
 # %%

@@ -109,3 +109,19 @@ def cache(K: Mat[P, d], k: Vec[d]) -> Mat["P+1", d]:
 def prealloc(K: Mat["N", d], k: Vec[d], p: int) -> Mat["p+1", d]:
     K[p] = k
     return K[:p + 1]
+
+
+@typed
+def try_one_step(x: Mat[n, n]) -> Mat[n, n]:
+    try: z = np.linalg.inv(x)
+    except np.linalg.LinAlgError: z = np.linalg.pinv(x)
+    return z
+
+
+@typed
+def try_and_raise(x: Mat[n, n]) -> Mat[n, n]:
+    try:
+        y = x + 1
+        z = np.linalg.cholesky(y)
+    except np.linalg.LinAlgError as e: raise ValueError('not positive') from e
+    return z

@@ -158,18 +158,37 @@ def data_branch_shapes(x: Vec[n], y: Vec[m]) -> Vec[n]:
 
 @typed
 def try_swallow(x: Vec[n], y: Vec[m]) -> Vec[n]:
-    "try/except"
+    "add: axis -1 has size n on the left and m on the right"
     try: return x + y
     except Exception: return x
 
 
 @typed
 def except_typeerror(x: Vec[n], y: Vec[m]) -> Vec[n]:
-    "try/except"
+    "add: axis -1 has size n on the left and m on the right"
     try:
         z = x + y
     except TypeError: pass
     return x
+
+
+@typed
+def try_two_steps(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
+    "try/except"
+    z = x
+    try:
+        z = y
+        z = np.linalg.inv(x)
+    except np.linalg.LinAlgError: pass
+    return z
+
+
+@typed
+def handler_of_another_shape(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
+    "the result has 1 axes, not 2"
+    try: z = np.linalg.inv(x)
+    except np.linalg.LinAlgError as e: z = y
+    return z
 
 
 @typed
