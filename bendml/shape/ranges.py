@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['UNBOUNDED', 'GIVEN', 'TRUTH', 'ARITHMETIC', 'Range', 'from_to', 'below', 'union', 'Known', 'range_of', 'ranged',
-           'bounded', 'copied', 'view', 'written', 'forget', 'computed', 'summed', 'unknown', 'as_size']
+           'bounded', 'copied', 'view', 'written', 'forget', 'computed', 'summed', 'unknown', 'as_size', 'picked',
+           'any_of']
 
 # %% ../../nbs/22a_ranges.ipynb #dbfa127a
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import numpy as np
 from .sizes import Dim, DimError, fresh
 from .facts import _at_once, assume, bound, claim
 from .trace import current
-from .symbols import Array, Axis, as_dim, axis
+from .symbols import Array, Axis, as_dim, axis, entries
 
 # %% ../../nbs/22a_ranges.ipynb #23e9c82c
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ def view(x: Array, new: Array) -> Array:
 # %% ../../nbs/22a_ranges.ipynb #6b5ace0d
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    seen = current().state.get('masks', {})
+    for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
     if x.known: x.known.range = union(x.known.range, r)
 
 def forget(x: Array) -> None:
@@ -192,3 +195,19 @@ def as_size(x: Array) -> Dim:
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
     return size
+
+# %% ../../nbs/22a_ranges.ipynb #98a7a3b0
+def picked(mask: Array) -> Axis:
+    "The axis that a mask leaves."
+    seen = current().state.setdefault('masks', {})
+    if id(mask) not in seen:
+        new = unknown('k')
+        current().facts = assume(current().facts, claim(new.size, '<=', entries(mask)))
+        seen[id(mask)] = (new, mask)
+    return seen[id(mask)][0]
+
+# %% ../../nbs/22a_ranges.ipynb #338c72a6
+def any_of(mask: Array, answer: Array) -> Array:
+    "Note what it says about a mask that this is true."
+    current().state.setdefault('answers', {})[id(answer)] = answer, claim(picked(mask).size, '>=', 1)
+    return answer

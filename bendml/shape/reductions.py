@@ -16,7 +16,7 @@ from .sizes import Dim
 from .facts import claim
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
-from .ranges import UNBOUNDED, Range, bounded, computed, copied, forget, from_to, ranged, summed, union, view
+from .ranges import UNBOUNDED, Range, any_of, bounded, computed, copied, forget, from_to, ranged, summed, union, view
 from .elementwise import dtypes, elementwise, lift, same, stored
 
 # %% ../../nbs/22c_reductions.ipynb #20a36209
@@ -73,6 +73,8 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             x = lift(a)
             if where is not None: elementwise(np.multiply, [x, where])
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
+            if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
+                return any_of(x, reduced(x, None, dtype=bool))
             return stored(_summed(f, x, axis, reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)), out)
 
 # %% ../../nbs/22c_reductions.ipynb #d395b640

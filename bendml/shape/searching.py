@@ -16,11 +16,11 @@ from .sizes import Dim
 from .facts import assume, claim
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, number, rule
-from .ranges import Range, below, bounded, copied, range_of, ranged, union, unknown
+from .ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from .reductions import axis_number, not_empty, reduced
 from .moves import ravel
-from .indexing import _in_range, picked
+from .indexing import _in_range
 
 # %% ../../nbs/22h_searching.ipynb #ea46c5b7
 @rule(np.nonzero)

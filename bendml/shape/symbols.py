@@ -272,7 +272,8 @@ Array = _protocols(Array)
 # %% ../../nbs/22_symbols.ipynb #72dde5d9
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
-    return choose()
+    _, meaning = current().state.get('answers', {}).get(id(self), (self, None))
+    return choose() if meaning is None else branch(meaning)
 
 # %% ../../nbs/22_symbols.ipynb #668af89e
 def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:

@@ -367,7 +367,8 @@ Array = _protocols(Array)
 #| export
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
-    return choose()
+    _, meaning = current().state.get('answers', {}).get(id(self), (self, None))
+    return choose() if meaning is None else branch(meaning)
 
 
 # %%

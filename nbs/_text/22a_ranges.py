@@ -22,7 +22,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, DimError, fresh
 from bendml.shape.facts import _at_once, assume, bound, claim
 from bendml.shape.trace import current
-from bendml.shape.symbols import Array, Axis, as_dim, axis
+from bendml.shape.symbols import Array, Axis, as_dim, axis, entries
 
 
 # %% [markdown]
@@ -145,6 +145,8 @@ def view(x: Array, new: Array) -> Array:
 #| export
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    seen = current().state.get('masks', {})
+    for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
     if x.known: x.known.range = union(x.known.range, r)
 
 def forget(x: Array) -> None:
@@ -268,6 +270,32 @@ def as_size(x: Array) -> Dim:
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
     return size
+
+
+# %% [markdown]
+# ## A number of entries
+#
+# A mask picks a number of entries that only the data know: a fresh size `k` between 0 and `n`. The same mask picks the same
+# number again, until something is written. If `mask.any()` is true, it picks at least one.
+
+# %%
+#| export
+def picked(mask: Array) -> Axis:
+    "The axis that a mask leaves."
+    seen = current().state.setdefault('masks', {})
+    if id(mask) not in seen:
+        new = unknown('k')
+        current().facts = assume(current().facts, claim(new.size, '<=', entries(mask)))
+        seen[id(mask)] = (new, mask)
+    return seen[id(mask)][0]
+
+
+# %%
+#| export
+def any_of(mask: Array, answer: Array) -> Array:
+    "Note what it says about a mask that this is true."
+    current().state.setdefault('answers', {})[id(answer)] = answer, claim(picked(mask).size, '>=', 1)
+    return answer
 
 
 # %%

@@ -17,7 +17,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import current, holds, refuse
+from bendml.shape.trace import holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
 from bendml.shape.ranges import computed, copied, range_of, ranged, union, view, written
 
@@ -265,7 +265,6 @@ def stored(result: Any, out: Any) -> Any:
     if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
         refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',
                hint='write x = x + y, or convert with .astype')
-    if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
     written(target, range_of(result))
     return target
 

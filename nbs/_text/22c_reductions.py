@@ -16,7 +16,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
-from bendml.shape.ranges import UNBOUNDED, Range, bounded, computed, copied, forget, from_to, ranged, summed, union, view
+from bendml.shape.ranges import UNBOUNDED, Range, any_of, bounded, computed, copied, forget, from_to, ranged, summed, union, view
 from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
 
 
@@ -96,6 +96,8 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             x = lift(a)
             if where is not None: elementwise(np.multiply, [x, where])
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
+            if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
+                return any_of(x, reduced(x, None, dtype=bool))
             return stored(_summed(f, x, axis, reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)), out)
 
 

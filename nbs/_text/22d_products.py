@@ -9,6 +9,7 @@
 #| hide
 #| export
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -368,8 +369,18 @@ def multi_dot(arrays, *, out=None):
 
 # %%
 #| export
-for _f in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.solve, np.linalg.norm):
-    OPS[f'scipy.linalg.{_f.__name__}'] = OPS[_f]
+OPTIONS = {'check_finite', 'overwrite_a', 'overwrite_b', 'lapack_driver', 'assume_a', 'lower', 'unit_diagonal', 'cond', 'rcond'}
+
+def _as_in_scipy(name: str, f: Any) -> None:
+    @rule(f'scipy.linalg.{name}')
+    def same_shape(*args, **kwargs): return OPS[f].shape(*args, **{k: v for k, v in kwargs.items() if k not in OPTIONS})
+
+
+# %%
+#| export
+for _name in 'inv det cholesky eigh eigvalsh solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
+_as_in_scipy('solve_triangular', np.linalg.solve)
+for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
 def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))

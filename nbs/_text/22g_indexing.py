@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.sizes import Dim
-from bendml.shape.facts import assume, claim
+from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.trace import branch, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, number, perform, rule
-from bendml.shape.ranges import GIVEN, Range, as_size, copied, range_of, unknown, view, written
+from bendml.shape.ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
 from bendml.shape.elementwise import broadcast, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number
 from bendml.shape.moves import ravel
@@ -73,24 +73,6 @@ def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
     low, high = (Dim(0), a.size) if forward else (Dim(-1), a.size - 1)
     if not branch(claim(dim, '>=', low)): return low
     return dim if branch(claim(dim, '<=', high)) else high
-
-
-# %% [markdown]
-# ## Masks
-#
-# A mask picks a number of entries that only the data know: a fresh size `k` between 0 and `n`. The same mask picks the same
-# number again.
-
-# %%
-#| export
-def picked(mask: Array) -> Axis:
-    "The axis that a mask leaves."
-    seen = current().state.setdefault('masks', {})
-    if id(mask) not in seen:
-        new = unknown('k')
-        current().facts = assume(current().facts, claim(new.size, '<=', entries(mask)))
-        seen[id(mask)] = (new, mask)
-    return seen[id(mask)][0]
 
 
 # %% [markdown]
@@ -264,7 +246,14 @@ def put_along_axis(arr, indices, values, axis):
     broadcast(take_along_axis(arr, indices, axis), lift(values))
     written(arr, range_of(lift(values)))
 
-METHODS |= {'take': np.take}
+@rule(np.put)
+def put(a, ind, v, mode='raise'):
+    i, values = lift(ind, 1), lift(v, 2)
+    if mode == 'raise': _index_array(ravel(a).axes[0], i)
+    if not values.axes or holds(claim(entries(values), '>=', 1)).holds: written(a, range_of(values))
+    else: refuse('no values to put', 'at least one', values, operand=2)
+
+METHODS |= {'take': np.take, 'put': np.put}
 
 # %%
 from bendml.shape.trace import Trace, tracing

@@ -16,11 +16,11 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, number, rule
-from bendml.shape.ranges import Range, below, bounded, copied, range_of, ranged, union, unknown
+from bendml.shape.ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number, not_empty, reduced
 from bendml.shape.moves import ravel
-from bendml.shape.indexing import _in_range, picked
+from bendml.shape.indexing import _in_range
 
 
 # %% [markdown]
