@@ -12,7 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .facts import claim
-from .trace import branch, choose, refuse
+from .trace import branch, choose, refuse, user_frame
 from .symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, number, one_entry, op_of, perform,
                                   size_value)
 from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
@@ -82,7 +82,24 @@ class _Table:
         self.numbers[index] = value
 
 # %% ../../nbs/23c_calls.ipynb #6b5c97e3
-def table(values: Any) -> Any: return _Table(values) if type(values) is np.ndarray else values
+def table(values: Any) -> Any:
+    if values is np.r_ or values is np.c_: return _Joiner(values)
+    return _Table(values) if type(values) is np.ndarray else values
+
+# %% ../../nbs/23c_calls.ipynb #c562a394
+class _Joiner:
+    "`np.r_` and `np.c_`: concatenation, written as an index."
+    __slots__ = 'real',
+    def __init__(self, real: Any): self.real = real
+    def __getitem__(self, index: Any) -> Any:
+        if not is_symbolic(index): return self.real[index]
+        parts = []
+        for part in index if isinstance(index, tuple) else (index,):
+            if isinstance(part, str): refuse('np.r_ with text', hint='write np.concatenate or np.stack')
+            if isinstance(part, slice): part = perform(np.arange, (part.start or 0, part.stop, part.step or 1), {})
+            parts.append(perform(np.atleast_1d, (part,), {}))
+        if self.real is np.r_: return perform(np.concatenate, (parts,), {})
+        return perform(np.concatenate, ([perform(np.expand_dims, (p, 1), {}) if p.ndim == 1 else p for p in parts], -1), {})
 
 # %% ../../nbs/23c_calls.ipynb #292b04c9
 def _special(f: Any) -> Callable | None:
@@ -114,12 +131,21 @@ def _tupled(values: Any = ()) -> Any:
     return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
 
 # %% ../../nbs/23c_calls.ipynb #b8d5a359
+def _mapped(f: Callable, *values: Any) -> Any:
+    if all(as_turns(v) is None for v in values): return map(lambda *v: call(f, *v), *values)
+    return comprehension(lambda: [call(f, *v) for v in each(zipped(*values), 'list', 1)], user_frame())
+
+# %% ../../nbs/23c_calls.ipynb #2781060f
+def _from_iterable(values: Any, dtype: Any = float, count: int = -1, **_) -> Any:
+    return perform(np.array, (values if isinstance(values, list) else list(values), dtype), {})
+
+# %% ../../nbs/23c_calls.ipynb #5e53bc51
 def _total(values: Any, start: Any = 0) -> Any:
     if type(values) is Array and values.ndim:
         return perform(np.sum, (values,),
                        {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
     if isinstance(values, Growing) and not values.plain():
-        return values.any_element() + (values.any_element() if start == 0 else start)
+        return start + values.any_element() + values.any_element()
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
 
@@ -152,7 +178,7 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 
 # %% ../../nbs/23c_calls.ipynb #73c9b430
 SPECIAL: dict[Any, Callable] = {
-    len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, reversed: backwards,
+    len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed,

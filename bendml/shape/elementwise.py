@@ -16,7 +16,7 @@ import numpy as np
 from .sizes import Dim, names_of
 from .facts import Verdict, claim
 from .annotations import spelled
-from .trace import holds, refuse
+from .trace import current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
 from .ranges import computed, copied, range_of, ranged, union, view, written
 
@@ -205,7 +205,10 @@ def stored(result: Any, out: Any) -> Any:
 
 # %% ../../nbs/22b_elementwise.ipynb #89564138
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
-    refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
+    written = current().state['op'][0] == 'setitem'  # then the right side is to blame, and the place is the left side
+    hint = _fit(target, result)
+    if written: hint = hint.replace('{it.T}', 'its .T').replace('{it}', 'what is written')
+    refuse('the result does not fit where it is written', target, result, hint, verdict, None if written else 1)
 
 # %% ../../nbs/22b_elementwise.ipynb #d8f8d72e
 @rule('ufunc')

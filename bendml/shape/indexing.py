@@ -117,7 +117,8 @@ def _index_array(a: Axis, index: Array) -> None:
 def _within_axis(r: Range, a: Axis) -> None:
     "Refuse numbers that may be outside of an axis."
     if r.low is None or r.high is None:
-        refuse(f'nothing bounds the numbers of this index, and the axis has size {a.size}', f'0 to {a.size - 1}', r,
+        side = '' if r.low is r.high else ' from below' if r.low is None else ' from above'
+        refuse(f'nothing bounds the numbers of this index{side}, and the axis has size {a.size}', f'0 to {a.size - 1}', r,
                f'np.clip(..., 0, {a.size - 1}), or % {a.size}; or take it as a parameter, with where="i < {a.size}"', operand=1)
     if not (verdict := holds(claim(r.high, '<', a.size))).holds:
         hint = f'add where=["{r.high + 1} <= {a.size}"]' if verdict.fails_at else f'np.minimum(..., {a.size - 1})'

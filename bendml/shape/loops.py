@@ -379,11 +379,11 @@ def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     trace.facts = _after(base, trace, k, turns.count - 1)
 
 # %% ../../nbs/23_loops.ipynb #bcb48345
-def comprehension(make: Callable[[], list]) -> Growing:
-    "The list that a comprehension makes."
+def comprehension(make: Callable[[], list], frame: types.FrameType | None = None) -> Growing:
+    "The list that a comprehension makes in a frame of the traced function."
     state = current().state
     outer, state['comprehended'] = state.get('comprehended'), None
-    before = _state(frame := sys._getframe(1), ())
+    before = _state(frame := frame or sys._getframe(1), ())
     values, counted = make(), state['comprehended']
     state['comprehended'] = outer
     if counted is None: return Growing(values)

@@ -17,7 +17,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import holds, refuse
+from bendml.shape.trace import current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
 from bendml.shape.ranges import computed, copied, range_of, ranged, union, view, written
 
@@ -272,7 +272,10 @@ def stored(result: Any, out: Any) -> Any:
 # %%
 #| export
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
-    refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
+    written = current().state['op'][0] == 'setitem'  # then the right side is to blame, and the place is the left side
+    hint = _fit(target, result)
+    if written: hint = hint.replace('{it.T}', 'its .T').replace('{it}', 'what is written')
+    refuse('the result does not fit where it is written', target, result, hint, verdict, None if written else 1)
 
 
 # %%

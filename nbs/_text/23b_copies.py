@@ -74,6 +74,7 @@ def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
 def _hook(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(f'__bendml_{name}__', ast.Load()), list(args), [])
 
+EAGER = {'sum', 'max', 'min', 'any', 'all', 'list', 'tuple', 'sorted', 'fromiter'}  # these use up a generator at once
 DIRECT = {'super', 'locals', 'globals', 'vars', 'dir', 'eval', 'exec'}  # these look at the frame that calls them
 
 
@@ -85,6 +86,8 @@ class _Loops(ast.NodeTransformer):
     def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
 
     def visit_Call(self, node):
+        if getattr(node.func, 'id', getattr(node.func, 'attr', '')) in EAGER:
+            node.args = [ast.copy_location(ast.ListComp(a.elt, a.generators), a) if isinstance(a, ast.GeneratorExp) else a for a in node.args]
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node
         return self._at(node, ast.Call(ast.Name('__bendml_call__', ast.Load()), [node.func, *node.args], node.keywords))

@@ -125,3 +125,13 @@ def try_and_raise(x: Mat[n, n]) -> Mat[n, n]:
         z = np.linalg.cholesky(y)
     except np.linalg.LinAlgError as e: raise ValueError('not positive') from e
     return z
+
+
+@typed
+def generator_sum(x: Mat[n, d]) -> Vec[d]:
+    return sum(r for r in x)
+
+
+@typed
+def map_lambda(x: Mat[n, d]) -> Mat[n, d]:
+    return np.stack(list(map(lambda r: r * 2, x)))

@@ -76,12 +76,6 @@ def listcomp_if(x: Mat[n, d]) -> Mat[n, d]:
 
 
 @typed
-def generator_sum(x: Mat[n, d]) -> Vec[d]:
-    "a generator comprehension over an unknown number of elements"
-    return sum(r for r in x)
-
-
-@typed
 def break_then_stack(x: Mat[n, d]) -> Mat[n, d]:
     "need at least one array to stack"
     out = []
@@ -274,12 +268,6 @@ def unpack(x: Mat[n, d]) -> Vec[n]:
 def no_guard(x: Vec[n]) -> Vec['n-2']:
     "the result has size 0 on axis 0, not n - 2"
     return x[1:-1]
-
-
-@typed
-def map_lambda(x: Mat[n, d]) -> Mat[n, d]:
-    "iteration over an axis of size n, in code that is not traced"
-    return np.stack(list(map(lambda r: r * 2, x)))
 
 
 @typed
