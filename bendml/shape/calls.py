@@ -13,8 +13,8 @@ import numpy as np
 
 from .facts import claim
 from .trace import branch, choose, refuse, user_frame
-from .symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, number, one_entry, op_of, perform,
-                                  size_value)
+from .symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
+                                  perform, size_value)
 from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
 from .elementwise import lift
 from .moves import shape_of
@@ -34,6 +34,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (special := _special(f)) is not None: return special(*args, **kwargs)
     if hasattr(f, '__shapes__'): return f.__shapes__.by_signature(args, kwargs)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
+    if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
+        if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
+        if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
     if isinstance(f, types.MethodType):

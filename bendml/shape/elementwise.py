@@ -18,7 +18,7 @@ from .facts import Verdict, claim
 from .annotations import spelled
 from .trace import current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
-from .ranges import computed, copied, range_of, ranged, union, view, written
+from .ranges import compared, computed, copied, range_of, ranged, union, view, written
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
@@ -82,9 +82,14 @@ def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
-           _fit(wanted, seen), verdict, blame)
+           _fit(wanted, seen) or _pairs(wanted, seen), verdict, blame)
 
 # %% ../../nbs/22b_elementwise.ipynb #c04d674c
+def _pairs(a: Array, b: Array) -> str:
+    rows = a.ndim == b.ndim == 2 and a.axes[1].size == b.axes[1].size
+    return 'to pair every row with every row, write [:, None] after the left side' if rows else ''
+
+# %% ../../nbs/22b_elementwise.ipynb #4384acad
 def _fit(wanted: Array, seen: Array) -> str:
     "What would make `seen` fit `wanted`."
     if seen.lost and seen.ndim == wanted.ndim - 1:
@@ -95,8 +100,6 @@ def _fit(wanted: Array, seen: Array) -> str:
     if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
         at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
         return 'write [' + ', '.join([':'] + ['None']*(wanted.ndim - 1 - at)) + '] to put its axis in that place'
-    if seen.ndim == wanted.ndim == 2 and seen.axes[1].size == wanted.axes[1].size:
-        return 'to pair every row with every row, write [:, None] after the left side'
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
     near = len(differences) == 1 and max(map(abs, differences)) <= 2
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if near else ''
@@ -183,7 +186,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
     if type(where) is Array: broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
-    results = tuple(ranged(Array(axes, kind, lost), computed(f, operands)) for kind in kinds)
+    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
 
 # %% ../../nbs/22b_elementwise.ipynb #8401ea9f

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['UNBOUNDED', 'GIVEN', 'TRUTH', 'ARITHMETIC', 'Range', 'from_to', 'below', 'union', 'Known', 'range_of', 'ranged',
            'bounded', 'copied', 'view', 'written', 'forget', 'computed', 'summed', 'unknown', 'as_size', 'picked',
-           'any_of']
+           'meaning', 'compared']
 
 # %% ../../nbs/22a_ranges.ipynb #dbfa127a
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .sizes import Dim, DimError, fresh
-from .facts import _at_once, assume, bound, claim
+from .facts import Claim, _at_once, assume, bound, claim
 from .trace import current
 from .symbols import Array, Axis, as_dim, axis, entries
 
@@ -191,7 +191,9 @@ def unknown(name: str, least: int | None = 0) -> Axis:
 # %% ../../nbs/22a_ranges.ipynb #a0e9204e
 def as_size(x: Array) -> Dim:
     "The number in an array, as a size."
-    r, size = range_of(x), unknown('i', None).size
+    r = range_of(x)
+    if r.low is not None and r.low == r.high: return r.low
+    size = unknown('i', None).size
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
     return size
@@ -207,7 +209,17 @@ def picked(mask: Array) -> Axis:
     return seen[id(mask)][0]
 
 # %% ../../nbs/22a_ranges.ipynb #338c72a6
-def any_of(mask: Array, answer: Array) -> Array:
-    "Note what it says about a mask that this is true."
-    current().state.setdefault('answers', {})[id(answer)] = answer, claim(picked(mask).size, '>=', 1)
+def meaning(answer: Array, c: Claim) -> Array:
+    "Note what it says about sizes that this number is true."
+    current().state.setdefault('answers', {})[id(answer)] = answer, c
     return answer
+
+# %% ../../nbs/22a_ranges.ipynb #944fed05
+_COMPARISONS = {np.equal: '==', np.not_equal: '!=', np.less: '<', np.less_equal: '<=', np.greater: '>', np.greater_equal: '>='}
+
+def compared(f: Any, operands: list, answer: Array) -> Array:
+    "A comparison of two numbers that are sizes, such as `mask.sum() > 0`, says something about them."
+    if f not in _COMPARISONS or answer.axes: return answer
+    ranges = [range_of(o) for o in operands]
+    exact = all(r.low is not None and r.low == r.high for r in ranges)
+    return meaning(answer, claim(ranges[0].low, _COMPARISONS[f], ranges[1].low)) if exact else answer

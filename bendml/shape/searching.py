@@ -104,8 +104,13 @@ def bincount(x, /, weights=None, minlength=0):
     if v.ndim != 1: refuse('one axis is needed', 'Vec<n>', v, operand=0)
     if weights is not None and not (verdict := same(lift(weights).axes[0].size, v.axes[0].size)).holds:
         refuse('a weight for each entry', v, lift(weights), verdict=verdict, operand=1)
-    k, least = unknown('k'), as_dim(minlength)
-    current().facts = assume(current().facts, claim(k.size, '>=', least))
+    r, least = range_of(v), as_dim(minlength)
+    if not r.given and not (r.low is not None and holds(claim(r.low, '>=', 0)).holds):
+        refuse('the numbers that are counted may be negative', 'at least 0', r, 'np.clip(..., 0, None)', operand=0)
+    if r.high is not None and not r.given and holds(claim(r.high, '<', least)).holds: k = axis(least)  # none is larger
+    else:
+        k = unknown('k')
+        current().facts = assume(current().facts, claim(k.size, '>=', least))
     return ranged(Array((k,), np.int64), Range(Dim(0), entries(v), entries(v))) if weights is None else Array((k,))
 
 # %% ../../nbs/22h_searching.ipynb #3e1f0c4e

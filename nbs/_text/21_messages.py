@@ -148,7 +148,8 @@ def _lines(e: ShapeError) -> list[str]:
     "The message, line by line; sizes that nobody named (`i'2`) lose their number where no two are alike."
     lines = _numbered(e)
     fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
-    alike = len(fresh) < len(set(re.findall(r"\w+'\d+", ' '.join(lines))))
+    sizes = ' '.join(line for line in lines if line.startswith(('- ', 'fails', 'known')))
+    alike = len(fresh) < len(set(re.findall(r"\w+'\d+", ' '.join(lines)))) or fresh & set(re.findall(r"\b\w+\b(?!')", sizes))
     return lines if alike else [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines]
 
 

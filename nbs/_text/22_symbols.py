@@ -368,6 +368,8 @@ Array = _protocols(Array)
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
     _, meaning = current().state.get('answers', {}).get(id(self), (self, None))
+    r = self.known and self.known.range
+    if meaning is None and r and r.low is not None and r.low == r.high: meaning = claim(r.low, '!=', 0)
     return choose() if meaning is None else branch(meaning)
 
 

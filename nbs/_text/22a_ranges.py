@@ -20,7 +20,7 @@ from typing import Any, Callable
 import numpy as np
 
 from bendml.shape.sizes import Dim, DimError, fresh
-from bendml.shape.facts import _at_once, assume, bound, claim
+from bendml.shape.facts import Claim, _at_once, assume, bound, claim
 from bendml.shape.trace import current
 from bendml.shape.symbols import Array, Axis, as_dim, axis, entries
 
@@ -266,7 +266,9 @@ def unknown(name: str, least: int | None = 0) -> Axis:
 #| export
 def as_size(x: Array) -> Dim:
     "The number in an array, as a size."
-    r, size = range_of(x), unknown('i', None).size
+    r = range_of(x)
+    if r.low is not None and r.low == r.high: return r.low
+    size = unknown('i', None).size
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
     return size
@@ -276,7 +278,7 @@ def as_size(x: Array) -> Dim:
 # ## A number of entries
 #
 # A mask picks a number of entries that only the data know: a fresh size `k` between 0 and `n`. The same mask picks the same
-# number again, until something is written. If `mask.any()` is true, it picks at least one.
+# number again, until something is written. `mask.sum()` is that number, and if `mask.any()` is true it is at least 1.
 
 # %%
 #| export
@@ -292,10 +294,22 @@ def picked(mask: Array) -> Axis:
 
 # %%
 #| export
-def any_of(mask: Array, answer: Array) -> Array:
-    "Note what it says about a mask that this is true."
-    current().state.setdefault('answers', {})[id(answer)] = answer, claim(picked(mask).size, '>=', 1)
+def meaning(answer: Array, c: Claim) -> Array:
+    "Note what it says about sizes that this number is true."
+    current().state.setdefault('answers', {})[id(answer)] = answer, c
     return answer
+
+
+# %%
+#| export
+_COMPARISONS = {np.equal: '==', np.not_equal: '!=', np.less: '<', np.less_equal: '<=', np.greater: '>', np.greater_equal: '>='}
+
+def compared(f: Any, operands: list, answer: Array) -> Array:
+    "A comparison of two numbers that are sizes, such as `mask.sum() > 0`, says something about them."
+    if f not in _COMPARISONS or answer.axes: return answer
+    ranges = [range_of(o) for o in operands]
+    exact = all(r.low is not None and r.low == r.high for r in ranges)
+    return meaning(answer, claim(ranges[0].low, _COMPARISONS[f], ranges[1].low)) if exact else answer
 
 
 # %%

@@ -17,7 +17,7 @@ from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
-from bendml.shape.ranges import view
+from bendml.shape.ranges import range_of, view
 from bendml.shape.elementwise import broadcast, dtypes, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 
@@ -91,7 +91,9 @@ def _sizes(shape: Any) -> list[Dim]:
     "A shape argument as sizes."
     found = []
     for n in shape if isinstance(shape, tuple | list | np.ndarray) else (shape,):
-        if (dim := as_dim(n)) is None:
+        dim = as_dim(n)
+        if type(n) is Array and not n.axes and (r := range_of(n)).low is not None and r.low == r.high: dim = r.low
+        if dim is None:
             refuse(f'a shape holds {"a number that is not known" if type(n) is Array else repr(n)}', 'a whole number', n,
                    'write // instead of /' if type(n) is Array and n.dtype.kind == 'f' else 'a size read from numbers must be declared')
         found.append(dim)

@@ -67,7 +67,7 @@ def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
     if x.ndim != first.ndim: refuse(f'part {k} has {x.ndim} axes, the first {first.ndim}', first, x, operand=0)
     for j, (a, b) in enumerate(zip(first.axes, x.axes)):
         if j == i or (verdict := same(a.size, b.size)).holds: continue
-        others = [c for c in range(first.ndim) if all(p.size == q.size for d,
+        others = [] if i is None else [c for c in range(first.ndim) if all(p.size == q.size for d,
                                                       (p, q) in enumerate(zip(first.axes, x.axes)) if d != c)]
         refuse(f'part {k} differs along axis {j}', first, x, f'axis={others[0]} fits' if others else '', verdict, 0)
 

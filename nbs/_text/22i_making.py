@@ -14,9 +14,9 @@ import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.trace import branch, refuse
+from bendml.shape.trace import branch, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
-from bendml.shape.ranges import TRUTH, below, copied, from_to, range_of, ranged, union, unknown, view
+from bendml.shape.ranges import TRUTH, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.moves import ravel, shape_of
@@ -103,11 +103,18 @@ def arange(start, stop=None, step=1, dtype=None, **_):
 
 # %%
 #| export
-@rule(np.linspace, np.logspace, np.geomspace)
-def linspace(start, stop, num=50, endpoint=True, retstep=False, base=10.0, dtype=None, axis=0):
-    ends = Array(broadcast(lift(start), lift(stop)))
-    line = Array((new_axis(shape_of(num)[0]), *ends.axes), dtype if dtype is not None else np.float64)
-    return (line, number()) if retstep else line
+@rule(np.linspace, np.geomspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    ends = broadcast(lift(start), lift(stop))
+    i = axis_number(axis, len(ends) + 1)
+    line = Array((*ends[:i], new_axis(shape_of(num)[0]), *ends[i:]), dtype if dtype is not None else np.float64)
+    return (line, Array(ends)) if retstep else line
+
+@rule(np.logspace)
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0): return linspace(start, stop, num, dtype=dtype, axis=axis)
+
+@rule(np.hanning, np.hamming, np.blackman, np.bartlett)
+def window(M): return Array(map(axis, shape_of(M)))
 
 
 # %%
@@ -115,8 +122,10 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, base=10.0, dtype
 @rule(np.meshgrid)
 def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
     sizes = [ravel(lift(x)).axes[0] for x in xi]
-    if indexing == 'xy' and len(sizes) > 1: sizes[:2] = sizes[1], sizes[0]
-    return [copied(lift(x), Array(sizes, lift(x).dtype)) for x in xi]
+    order = list(range(len(sizes)))
+    if indexing == 'xy' and len(sizes) > 1: order[:2] = 1, 0
+    own = lambda i, k: sizes[k] if not sparse or i == k else axis(1, one='written')
+    return [copied(lift(x), Array((own(i, k) for k in order), lift(x).dtype)) for i, x in enumerate(xi)]
 
 
 # %%
@@ -158,7 +167,35 @@ METHODS |= {'diagonal': np.diagonal}
 @rule(np.indices)
 def indices(dimensions, dtype=int, sparse=False):
     sizes = shape_of(dimensions)
+    if sparse:
+        own = lambda i, k: axis(sizes[k]) if i == k else axis(1, one='written')
+        return tuple(ranged(Array((own(i, k) for k in range(len(sizes))), dtype), below(sizes[i])) for i in range(len(sizes)))
     return ranged(Array((axis(len(sizes)), *map(axis, sizes)), dtype), reduce(union, map(below, sizes), from_to(0, 0)))
+
+
+# %% [markdown]
+# Places, to be used as an index.
+
+# %%
+#| export
+@rule(np.diag_indices)
+def diag_indices(n, ndim=2): return (bounded(Array(map(axis, shape_of(n)), np.int64), shape_of(n)[0]),)*ndim
+
+@rule(np.triu_indices, np.tril_indices)
+def triu_indices(n, k=0, m=None):
+    found, = new_axis(unknown('k').size),
+    return tuple(bounded(Array((found,), np.int64), shape_of(size)[0]) for size in (n, n if m is None else m))
+
+
+# %%
+#| export
+@rule(np.unravel_index)
+def unravel_index(indices, shape, order='C'):
+    i, sizes = lift(indices), shape_of(shape)
+    most, r = reduce(lambda a, b: a*b, sizes, Dim(1)), range_of(i)
+    if not r.given and not (None not in (r.low, r.high) and holds(claim(r.low, '>=', 0)).holds and holds(claim(r.high, '<', most)).holds):
+        refuse(f'places in an array of {most} entries', f'0 to {most - 1}', r, operand=0)
+    return tuple(bounded(Array(i.axes, np.int64), s) for s in sizes)
 
 
 # %% [markdown]
