@@ -18,8 +18,8 @@ from .symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, 
 from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
 from .elementwise import lift
 from .moves import shape_of
-from .loops import (Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop,
-                                symbolic_range, tick, while_loop, zipped)
+from .states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
+from .loops import comprehension, each, loop, tick, while_loop
 from .copies import HOOKS, copy_of
 from . import indexing, joining, making, moves, products, reductions, searching  # their rules
 

@@ -268,7 +268,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
-                  ' or '.join(dict.fromkeys(p.result for p in done)))
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)))
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:

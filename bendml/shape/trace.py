@@ -68,7 +68,8 @@ def branch(goal: Claim) -> bool:
     if holds(goal).holds: return True
     if holds(~goal).holds: return False
     way = choose()
-    current().facts = assume(current().facts, goal if way else ~goal)
+    current().state['way'] = goal if way else ~goal
+    current().facts = assume(current().facts, current().state['way'])
     return way
 
 # %% ../../nbs/21c_trace.ipynb #92f4b3f0
@@ -87,10 +88,16 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     frame = user_frame()
     place = place_of(frame, operand, op[1]) if frame else None
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, _with_names(hint, place), verdict.fails_at,
+    hint = _with_names(hint, place) or _other_way(trace.state.get('way'))
+    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand)
     trace.refused = trace.refused or error
     raise error
+
+# %% ../../nbs/21c_trace.ipynb #c87102ea
+def _other_way(c: Claim | None) -> str:
+    "A hint for a program that fails only where a condition goes one way, as for a slice of too short an array."
+    return '' if c is None or not c.text or "'" in c.text else f'this is the way where {c}; if it cannot be so, say where=["{~c}"]'
 
 # %% ../../nbs/21c_trace.ipynb #80bb7250
 def _with_names(hint: str, place: Place | None) -> str:

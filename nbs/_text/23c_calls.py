@@ -20,8 +20,8 @@ from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, i
 from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.moves import shape_of
-from bendml.shape.loops import (Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop,
-                                symbolic_range, tick, while_loop, zipped)
+from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
+from bendml.shape.loops import comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # their rules
 
