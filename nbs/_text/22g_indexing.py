@@ -261,10 +261,11 @@ from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 n, d, V = map(Dim, ('n', 'd', 'V'))
 with tracing(Trace()):
-    x, ids = Array([axis(n), axis(d)]), Array([axis(n)], int)
+    x, ids = Array([axis(n), axis(d)]), np.argsort(Array([axis(n)]))
     print(x[:, None], x[0], x[1:], x[::2], x[ids], x[x[:, 0] > 0])
-    try: x[:, d]
-    except ShapeError as e: print(e)
+    for wrong in (lambda: x[:, d], lambda: x[ids + 1], lambda: x[x[:, 0].astype(int)]):
+        try: wrong()
+        except ShapeError as e: print(e, end='\n\n')
 
 # %% [markdown]
 # ## What this does not show

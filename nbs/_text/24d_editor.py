@@ -13,7 +13,7 @@
 # %%
 #| hide
 #| export
-import json, subprocess, sys
+import json, re, subprocess, sys
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlparse
@@ -27,7 +27,7 @@ import click
 
 # %%
 #| export
-MAX_HEADER, MAX_MESSAGE = 1024, 64_000_000
+MAX_HEADER, MAX_MESSAGE, MAX_DEPTH = 1024, 16_000_000, 60
 
 class ProtocolError(ValueError):
     "What comes in is not a message of the protocol."
@@ -43,10 +43,23 @@ def read_message(stream: BinaryIO) -> dict | None:
         if name.lower() == 'content-length': length = value.strip()
     if not line and not length: return None
     if not length.isdecimal() or int(length) > MAX_MESSAGE: raise ProtocolError(f'a message of {length or "no"} bytes; at most {MAX_MESSAGE} are read')
-    try: message = json.loads(stream.read(int(length)))
-    except (ValueError, RecursionError) as e: raise ProtocolError(f'not JSON: {e}') from None
+    body = stream.read(int(length))
+    if (deep := _depth(body)) > MAX_DEPTH: raise ProtocolError(f'{deep} brackets inside each other; at most {MAX_DEPTH} are read')
+    try: message = json.loads(body)
+    except ValueError as e: raise ProtocolError(f'not JSON: {e}') from None
     if not isinstance(message, dict): raise ProtocolError(f'a message is an object, not {type(message).__name__}')
     return message
+
+
+# %%
+#| export
+def _depth(body: bytes) -> int:
+    "How deep the brackets go, those in strings left out: a deep message would exhaust Python's JSON reader."
+    depth = most = 0
+    for bracket in re.sub(rb'"(?:[^"\\]|\\.)*"|[^][{}]', b'', body):
+        depth += 1 if bracket in b'[{' else -1
+        most = max(most, depth)
+    return most
 
 
 # %%
