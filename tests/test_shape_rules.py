@@ -8,7 +8,7 @@ from bendml.shape.elementwise import lift
 from bendml.shape.facts import Facts, bound
 from bendml.shape.messages import ShapeError
 from bendml.shape.paths import explore
-from bendml.shape.ranges import GIVEN, range_of, ranged
+from bendml.shape.ranges import ARITHMETIC, GIVEN, computed, from_to, range_of, ranged
 from bendml.shape.symbols import METHODS, OPS, Array, Size, axis
 
 NAMES = 'abcd'
@@ -372,3 +372,21 @@ def test_einsum(sizes, left, right, data):
     program = lambda x, y: np.einsum(text, x, y)
     ours, real = _outcome(program, [put[c] for c in left], [put[c] for c in right])
     assert ours == real
+
+
+# What is known of whole numbers.
+
+interval = st.tuples(st.integers(-6, 6), st.integers(0, 5)).map(lambda t: (t[0], t[0] + t[1]))
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.sampled_from(sorted(ARITHMETIC, key=str)), st.lists(interval, min_size=3, max_size=3))
+def test_arithmetic_on_ranges(f, ends):
+    "Whatever numbers two ranges hold, what a function makes of them lies in the range that is computed."
+    from bendml.shape.trace import Trace, tracing
+    count = 3 if f is np.clip else f.nin
+    arrays = np.meshgrid(*(np.arange(low, high + 1) for low, high in ends[:count]), indexing='ij')
+    with tracing(Trace()): known = computed(f, [ranged(Array([axis(1)], int), from_to(*e)) for e in ends[:count]])
+    with np.errstate(all='ignore'): real = f(*arrays)
+    if f in (np.floor_divide, np.remainder) and 0 in arrays[1]: return
+    assert known.low is None or evaluate(known.low, {}) <= real.min(), (f, ends, known)
+    assert known.high is None or real.max() <= evaluate(known.high, {}), (f, ends, known)

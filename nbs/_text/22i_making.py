@@ -234,7 +234,7 @@ def shares_memory(a, b, *_): return number(bool)
 # %%
 from bendml.shape.trace import Trace, tracing
 n = Dim('n')
-with tracing(Trace(plan=(True,))): print(np.zeros_like(Array([axis(n)])), np.diag(Array([axis(n)])), OPS[np.arange].shape(0, n, 2))
+with tracing(Trace(plan=(True,))): print(np.zeros_like(Array([axis(n)])), np.diag(Array([axis(n)])), arange(0, n, 2))
 
 # %% [markdown]
 # ## What this does not show

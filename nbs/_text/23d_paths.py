@@ -373,4 +373,6 @@ report, report.requires
 # %% [markdown]
 # ## What this does not show
 #
-# An exception that the function raises itself is taken for a condition on its caller, whatever it says.
+# An exception that the function raises itself is taken for a condition on its caller, whatever it says. Of a result's
+# numbers only the kind is compared: a float64 where `F32[...]` is declared goes unseen, since a Python float, which NumPy
+# fits to the array, is not told from a float64.
