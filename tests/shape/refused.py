@@ -380,7 +380,7 @@ def bounded_plus_one(ids: Int[Vec[T]], e: Mat[V, d]) -> Mat[T, d]:
 
 @typed
 def count_as_index(x: Vec[n]) -> float:
-    "indices up to n of an axis of size n"
+    "of an axis of size n"
     k = (x > 0).sum()
     return x[k]
 
