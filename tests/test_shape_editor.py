@@ -38,6 +38,40 @@ def test_the_same_file_for_the_full_check():
     assert refused == {around(i - 1) for i in WRONG}
 
 
+def test_the_language_server(tmp_path):
+    "An editor opens a right file and a wrong one, mends it, and saves."
+    import io
+    from bendml.shape.editor import read_message, write_message
+    good = 'from bendml.shape import Dim, Mat, typed\nB = Dim("B")\n@typed\ndef f(x: Mat[B, 3], w: Mat[3, 4]) -> Mat[B, 4]: return x @ w\n'
+    wrong = good.replace('x @ w', '"é𝛼"; return x + 1; x @ w').replace('return "é𝛼"', 'z = "é𝛼"')
+    (tmp_path/'good file.py').write_text(good)
+    (tmp_path/'wrong.py').write_text(wrong)
+    opened = lambda name, how='didOpen': {'method': f'textDocument/{how}', 'params': {'textDocument': {'uri': (tmp_path/name).as_uri()}}}
+    editor = io.BytesIO()
+    for m in ({'id': 1, 'method': 'initialize', 'params': {}}, {'method': 'initialized', 'params': {}}, opened('good file.py'), opened('wrong.py'), opened('gone.py'),
+              opened('wrong.py', 'didClose'), {'id': 2, 'method': 'textDocument/hover'}, {'id': 3, 'method': 'shutdown'}, {'method': 'exit'}): write_message(editor, m)
+    run = subprocess.run([sys.executable, '-W', 'ignore', '-c', 'from bendml.cli import main; main()', 'lsp'], input=editor.getvalue(), capture_output=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    answers = io.BytesIO(run.stdout)
+    said = list(iter(lambda: read_message(answers), None))
+    assert said[0]['result']['capabilities']['textDocumentSync']['save'] and [m.get('id') for m in said] == [1, None, None, None, None, 2, 3]
+    shown = [m['params']['diagnostics'] for m in said[1:5]]
+    assert [len(d) for d in shown] == [0, 1, 0, 0] and said[5]['error'] and said[6]['result'] is None
+    found, line = shown[1][0], wrong.split('\n')[3]
+    start, end = found['range']['start'], found['range']['end']
+    piece = line.encode('utf-16-le')[2*start['character']:2*end['character']].decode('utf-16-le')
+    assert start['line'] == 3 and piece == 'x + 1' and 'the result has size 3' in found['message'], (found, piece)
+
+
+@pytest.mark.parametrize('sent', [b'', b'\n', b'Content-Length: 5\r\n\r\n[1,2]', b'Content-Length: 99999999999\r\n\r\n', b'Content-Length: -1\r\n\r\n', b'Content-Length: 3\r\n\r\n{{{', b'x'*5000,
+                                  b'Content-Length: 100002\r\n\r\n' + b'['*100_002, b'Content-Length: 20\r\n\r\n{"id": 1}'])
+def test_what_is_no_message(sent):
+    import io
+    from bendml.shape.editor import ProtocolError, serve
+    try: serve(io.BytesIO(sent), io.BytesIO())
+    except ProtocolError: pass
+
+
 def test_the_stub_has_what_the_package_has():
     import ast
     import bendml.shape

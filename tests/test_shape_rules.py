@@ -8,6 +8,7 @@ from bendml.shape.elementwise import lift
 from bendml.shape.facts import Facts, bound
 from bendml.shape.messages import ShapeError
 from bendml.shape.paths import explore
+from bendml.shape.ranges import ARITHMETIC, GIVEN, computed, from_to, range_of, ranged
 from bendml.shape.symbols import METHODS, OPS, Array, Size, axis
 
 NAMES = 'abcd'
@@ -207,7 +208,7 @@ def _symbolic(program, texts, least):
     "Every path of a program: (claims, result)."
     copy, found = copy_of(program), []
     def run(trace):
-        args = [Array([axis(s, one='declared' if s == 1 else '') for s in sizes], kind) for kind, sizes in map(_spec, texts)]
+        args = [ranged(Array([axis(s, one='declared' if s == 1 else '') for s in sizes], kind), GIVEN) for kind, sizes in map(_spec, texts)]
         found.append((trace, copy(*args)))
     facts = Facts()
     for n in NAMES: facts = bound(facts, n, least)
@@ -239,6 +240,7 @@ def _agrees(symbolic, real, sizes) -> bool:
     for s, r in zip(symbolic, real):
         if isinstance(r, bool | np.bool_) and not np.shape(r): continue
         x = lift(s)
+        if not _in_range(range_of(s), np.asarray(r), sizes): return False
         if x.ndim != np.ndim(r) or x.dtype.kind != np.asarray(r).dtype.kind: return False
         for a, n in zip(x.sizes, np.shape(r)):
             unknown = names_of(a) - sizes.keys()
@@ -248,6 +250,14 @@ def _agrees(symbolic, real, sizes) -> bool:
     return True
 
 
+def _in_range(known, real, sizes) -> bool:
+    "Are the real numbers between the bounds that are known of them?"
+    if known.given or real.dtype.kind not in 'iu' or not real.size: return True
+    value = lambda end: end is not None and names_of(end) <= sizes.keys() and evaluate(end, sizes)
+    low, high = value(known.low), value(known.high)
+    return (low is False or real.min() >= low) and (high is False or real.max() <= high)
+
+
 def _on_path(trace, sizes) -> bool:
     from bendml.shape.facts import _holds
     return all(_holds(c, sizes) for c in trace.facts.claims if names_of(c.dim) <= sizes.keys())
@@ -255,7 +265,7 @@ def _on_path(trace, sizes) -> bool:
 
 def _matches(program, texts, paths, sizes) -> None:
     real = _real(program, texts, sizes)
-    from bendml.shape.symbols import tracing
+    from bendml.shape.trace import tracing
     agree = []
     for trace, result in paths:
         if not _on_path(trace, sizes): continue
@@ -362,3 +372,21 @@ def test_einsum(sizes, left, right, data):
     program = lambda x, y: np.einsum(text, x, y)
     ours, real = _outcome(program, [put[c] for c in left], [put[c] for c in right])
     assert ours == real
+
+
+# What is known of whole numbers.
+
+interval = st.tuples(st.integers(-6, 6), st.integers(0, 5)).map(lambda t: (t[0], t[0] + t[1]))
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.sampled_from(sorted(ARITHMETIC, key=str)), st.lists(interval, min_size=3, max_size=3))
+def test_arithmetic_on_ranges(f, ends):
+    "Whatever numbers two ranges hold, what a function makes of them lies in the range that is computed."
+    from bendml.shape.trace import Trace, tracing
+    count = 3 if f is np.clip else f.nin
+    arrays = np.meshgrid(*(np.arange(low, high + 1) for low, high in ends[:count]), indexing='ij')
+    with tracing(Trace()): known = computed(f, [ranged(Array([axis(1)], int), from_to(*e)) for e in ends[:count]])
+    with np.errstate(all='ignore'): real = f(*arrays)
+    if f in (np.floor_divide, np.remainder) and 0 in arrays[1]: return
+    assert known.low is None or evaluate(known.low, {}) <= real.min(), (f, ends, known)
+    assert known.high is None or real.max() <= evaluate(known.high, {}), (f, ends, known)

@@ -12,9 +12,7 @@ import dataclasses, inspect, itertools, typing
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-import numpy as np
-
-from .sizes import Dim, DimError, named, names_of, parse_dim
+from .sizes import Dim, DimError, named, parse_dim
 from .messages import ShapeError, place_of_code
 
 # %% ../../nbs/21b_annotations.ipynb #858ae0c7

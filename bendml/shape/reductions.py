@@ -4,17 +4,20 @@
 
 # %% auto #0
 __all__ = ['METHODS', 'axis_', 'axis_number', 'axis_numbers', 'reduced', 'not_empty', 'count_nonzero', 'average', 'quantile',
-           'cumulative', 'diff', 'flip', 'roll', 'sort', 'argsort', 'partition', 'argpartition', 'ufunc_reduce',
-           'ufunc_accumulate', 'ufunc_outer', 'ufunc_at']
+           'cumulative', 'diff', 'flip', 'roll', 'sort', 'sort_in_place', 'lexsort', 'argsort', 'partition',
+           'argpartition', 'ufunc_reduce', 'ufunc_accumulate', 'ufunc_outer', 'ufunc_at']
 
 # %% ../../nbs/22c_reductions.ipynb #5d9e65ab
 from typing import Any
 
 import numpy as np
 
-from .sizes import Dim, names_of
+from .sizes import Dim
 from .facts import claim
-from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded, branch, current, entries, holds, number, refuse, rule
+from .trace import branch, current, holds, refuse
+from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
+from .ranges import (UNBOUNDED, Range, bounded, computed, copied, forget, from_to, meaning, picked, ranged, summed,
+                                 union, view)
 from .elementwise import dtypes, elementwise, lift, same, stored
 
 # %% ../../nbs/22c_reductions.ipynb #20a36209
@@ -71,7 +74,22 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             x = lift(a)
             if where is not None: elementwise(np.multiply, [x, where])
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
-            return stored(reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None), out)
+            if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
+                return meaning(reduced(x, None, dtype=bool), claim(picked(x).size, '>=', 1))
+            return stored(_summed(f, x, axis, reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)), out)
+
+# %% ../../nbs/22c_reductions.ipynb #d395b640
+def _sums(f: Any, x: Array, axis: Any) -> Range:
+    "The range of the sums along an axis."
+    if f not in (np.sum, np.nansum, np.cumsum): return UNBOUNDED
+    if f is np.sum and x.dtype == bool and axis is None and x.axes: return from_to(k := picked(x).size, k)
+    count = entries(x) if axis is None else entries(Array(x.axes[i] for i in axis_numbers(axis, x.ndim)))
+    return summed(x, count)
+
+def _summed(f: Any, x: Array, axis: Any, result: Array) -> Array:
+    r = _sums(f, x, axis)
+    exact = r.low is not None and r.low == r.high
+    return ranged(result, r if exact or r == UNBOUNDED else union(r, from_to(0, 0)))  # the sum of nothing is 0
 
 # %% ../../nbs/22c_reductions.ipynb #1aac9fdc
 _reduction(np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar)
@@ -86,6 +104,7 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
             kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
+            elif f is not np.ptp and initial is None: copied(x, result)
             return stored(result, out)
 
 # %% ../../nbs/22c_reductions.ipynb #6bb28b60
@@ -96,7 +115,7 @@ METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min ar
 
 # %% ../../nbs/22c_reductions.ipynb #95c3b297
 @rule(np.count_nonzero)
-def count_nonzero(a, axis=None, *, keepdims=False): return reduced(lift(a), axis, keepdims, np.int64)
+def count_nonzero(a, axis=None, *, keepdims=False): return OPS[np.sum].shape(lift(a) != 0, axis, keepdims=keepdims)
 
 # %% ../../nbs/22c_reductions.ipynb #708a4add
 @rule(np.average)
@@ -132,9 +151,8 @@ def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
 def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
-    if axis is None: return stored(Array((_flat(x),), kind), out)
-    axis_number(axis, x.ndim)
-    return stored(Array(x.axes, kind), out)
+    i = None if axis is None else axis_number(axis, x.ndim)
+    return stored(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 # %% ../../nbs/22c_reductions.ipynb #a3275691
 def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
@@ -146,10 +164,13 @@ METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
-    size = x.axes[i].size - n + (prepend is not None) + (append is not None)
+    size = x.axes[i].size - n
+    for more in (v for v in (prepend, append) if v is not None): size = size + (y.axes[i].size if (y := lift(more)).axes else 1)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
-    return Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)),
-                 dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool)
+    kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
+    one = n == 1 and prepend is None and append is None
+    return ranged(Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), kind),
+                  computed(np.subtract, [x, x]) if one else UNBOUNDED)
 
 # %% ../../nbs/22c_reductions.ipynb #f21231d2
 axis_ = axis
@@ -158,17 +179,29 @@ axis_ = axis
 @rule(np.flip)
 def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
-    return Array(lift(m).axes, lift(m).dtype)
+    return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
 # %% ../../nbs/22c_reductions.ipynb #693157bb
 @rule(np.roll)
-def roll(a, shift, axis=None): return flip(a, axis)
+def roll(a, shift, axis=None):
+    axis_numbers(axis, lift(a).ndim)
+    return copied(lift(a), Array(lift(a).axes, lift(a).dtype))
 
 # %% ../../nbs/22c_reductions.ipynb #495e65ee
 @rule(np.sort)
 def sort(a, axis=-1, **_):
     x = lift(a)
-    return Array((_flat(x),), x.dtype) if axis is None else flip(x, axis)
+    if axis is not None: axis_number(axis, x.ndim)
+    return copied(x, Array((_flat(x),) if axis is None else x.axes, x.dtype))
+
+
+@rule('sort in place')
+def sort_in_place(a, axis=-1, **_): axis_number(axis, a.ndim)
+
+@rule(np.lexsort)
+def lexsort(keys, axis=-1):
+    x = lift(keys)
+    return bounded(Array(x.axes[1:], np.int64), x.axes[axis_number(axis, x.ndim - 1) + 1].size)
 
 # %% ../../nbs/22c_reductions.ipynb #b4dd8558
 @rule(np.argsort)
@@ -196,7 +229,7 @@ def argpartition(a, kth, axis=-1, **_):
     return argsort(a, axis)
 
 # %% ../../nbs/22c_reductions.ipynb #202b4b4c
-METHODS |= {'argsort': np.argsort, 'argpartition': np.argpartition}
+METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
 
 # %% ../../nbs/22c_reductions.ipynb #81d096c5
 @rule('ufunc.reduce')
@@ -222,3 +255,4 @@ def ufunc_outer(f, a, b, **_):
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
+    forget(a)

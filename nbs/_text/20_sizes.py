@@ -91,7 +91,9 @@ class _Normal:
         self.terms, self._hash = terms, hash(terms)
 
     def __hash__(self): return self._hash if self.const is None else hash(self.const)
-    def __eq__(self, other): return self.terms == Dim(other).terms if isinstance(other, (int, Dim)) else NotImplemented
+    def __eq__(self, other):
+        if isinstance(other, Dim): return self.terms == other.terms
+        return self.const == other if isinstance(other, int) else NotImplemented
 
     @property
     def const(self) -> int | None:
@@ -119,7 +121,8 @@ def _order(term: tuple[Monomial, int]):
 def _operand(method):
     "Let a binary method accept whole numbers, and decline everything else."
     def checked(self, other):
-        return method(self, Dim(other)) if isinstance(other, (int, Dim)) else NotImplemented
+        if isinstance(other, Dim): return method(self, other)
+        return method(self, Dim(other)) if isinstance(other, int) else NotImplemented
     return checked
 
 

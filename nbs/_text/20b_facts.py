@@ -160,6 +160,7 @@ def assume(facts: Facts, new: Claim) -> Facts:
         name, least = lowered
         old = facts.least(name)
         return facts if old is not None and old >= least else bound(facts, name, least)
+    if new.kind == '>=' and _range(facts, dim)[1] == 0: new = replace(new, kind='==')  # at least 0, and at most
     if new.kind != '==' or dim.const is not None: return facts
     return _divides(facts, dim) or _solve(facts, dim) or _as_rule(facts, dim)
 
@@ -402,8 +403,17 @@ class Verdict:
 # %%
 #| export
 @lru_cache(20_000)
+def _contradictory(facts: Facts) -> bool:
+    "Has a claim that was assumed turned out to be false by itself? Then the path has no sizes."
+    return any(_holds(replace(c, dim=dim), {}) is False for c in facts.claims if (dim := facts.normal(c.dim)).const is not None)
+
+
+# %%
+#| export
+@lru_cache(20_000)
 def _decided(facts: Facts, goal: Claim) -> Verdict:
     answer = _at_once(facts, goal)
+    if answer is False and _contradictory(facts): return Verdict(True)  # no size comes this way
     if answer or answer is False and facts.normal(goal.dim).const is not None: return Verdict(answer)
     written = names_of(goal.dim) - (_factors(goal.dim) if goal.kind != '>=' else frozenset())
     goal = replace(goal, dim=facts.normal(goal.dim))

@@ -13,7 +13,7 @@
 #| hide
 #| export
 import ast, html, linecache, os, re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 
@@ -65,6 +65,17 @@ def _span(node: ast.AST) -> tuple[int, int, int, int]: return node.lineno, node.
 
 # %%
 #| export
+@lru_cache(64)
+def _by_span(tree: ast.Module) -> dict[tuple[int, int, int, int], ast.AST]:
+    "The outermost node of each piece of source."
+    found = {}
+    for n in ast.walk(tree):
+        if hasattr(n, 'lineno') and not isinstance(n, ast.Expr): found.setdefault(_span(n), n)
+    return found
+
+
+# %%
+#| export
 def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
     "The operand number `index` of an expression; the expression itself if it has none."
     match node:
@@ -91,8 +102,7 @@ def place_at(
     line, end_line, column, end_column = list(code.co_positions())[at//2]
     if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
-    node = next((n for n in ast.walk(tree) if hasattr(n, 'lineno') and not isinstance(n, ast.Expr)
-                 and _span(n) == (line, end_line, column, end_column)), None) if tree else None
+    node = _by_span(tree).get((line, end_line, column, end_column)) if tree else None
     if node is not None and (index is not None or isinstance(node, ast.For)):
         line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
@@ -148,7 +158,8 @@ def _lines(e: ShapeError) -> list[str]:
     "The message, line by line; sizes that nobody named (`i'2`) lose their number where no two are alike."
     lines = _numbered(e)
     fresh = set(re.findall(r"(\w+)'\d+", ' '.join(lines)))
-    alike = len(fresh) < len(set(re.findall(r"\w+'\d+", ' '.join(lines))))
+    sizes = ' '.join(line for line in lines if line.startswith(('- ', 'fails', 'known')))
+    alike = len(fresh) < len(set(re.findall(r"\w+'\d+", ' '.join(lines)))) or fresh & set(re.findall(r"\b\w+\b(?!')", sizes))
     return lines if alike else [re.sub(r"(\w+)'\d+", r'\1', line) for line in lines]
 
 

@@ -18,9 +18,7 @@ import dataclasses, inspect, itertools, typing
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-import numpy as np
-
-from bendml.shape.sizes import Dim, DimError, named, names_of, parse_dim
+from bendml.shape.sizes import Dim, DimError, named, parse_dim
 from bendml.shape.messages import ShapeError, place_of_code
 
 

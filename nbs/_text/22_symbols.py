@@ -6,7 +6,7 @@
 # > An array that knows its axes and nothing else, and a size that is not known yet: ordinary code runs on both.
 
 # %% [markdown]
-# To check a function we run it, once, on arrays that have a shape and no numbers. NumPy lets an object stand in for an
+# To check a function we [run it](21c_trace.ipynb) on arrays that have a shape and no numbers. NumPy lets an object stand in for an
 # array: `np.exp(x)` asks `x` what to do (`__array_ufunc__`, `__array_function__`), and so do operators and methods. What
 # each operation does to shapes is written once, in a table; this page defines the objects and the table, the next pages
 # fill it.
@@ -14,137 +14,16 @@
 # %%
 #| hide
 #| export
-import itertools, sys, threading
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import claim
+from bendml.shape.messages import ShapeError
 from bendml.shape.annotations import spelled
-from bendml.shape.sizes import Dim, names_of
-from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
-from bendml.shape.messages import Place, ShapeError, place_of, source_of
-
-
-# %% [markdown]
-# ## One run
-#
-# While a function is traced there is one `Trace`: what is known about the sizes on this path, and which way each condition
-# went. A condition that the facts decide does not split the path; any other is a choice, and the function will be run again
-# for the other way.
-
-# %%
-#| export
-@dataclass
-class Trace:
-    "One path through a function."
-    facts: Facts = Facts()
-    plan: tuple[bool, ...] = ()               # the choices to make, in order; beyond them: True
-    made: list[bool] = field(default_factory=list)
-    keep: frozenset[str] = frozenset()        # sizes that nothing may reduce over
-    refused: ShapeError | None = None         # the first refusal: a handler cannot swallow it
-    count: Iterator[int] = field(default_factory=itertools.count)
-    by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
-    state: dict[Any, Any] = field(default_factory=dict)
-
-
-# %%
-#| export
-_running = threading.local()
-MAX_CHOICES = 60
-
-
-# %%
-#| export
-def current() -> Trace:
-    "The trace that runs in this thread."
-    if not (trace := getattr(_running, 'trace', None)):
-        raise ShapeError('a symbolic array was used outside of the function that it was made for')
-    return trace
-
-
-# %%
-#| export
-@contextmanager
-def tracing(trace: Trace):
-    "Make a trace the current one."
-    before, _running.trace = getattr(_running, 'trace', None), trace
-    try: yield trace
-    finally: _running.trace = before
-
-
-# %%
-#| export
-def holds(goal: Claim) -> Verdict:
-    "Decide a claim under what this path knows."
-    trace = current()
-    verdict = decide(trace.facts, goal)
-    trace.by[verdict.by] = trace.by.get(verdict.by, 0) + 1
-    return verdict
-
-
-# %%
-#| export
-def choose() -> bool:
-    "A choice that nothing decides: both ways are traced, one after the other."
-    trace = current()
-    if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='split the function')
-    trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
-    return trace.made[-1]
-
-
-# %%
-#| export
-def branch(goal: Claim) -> bool:
-    "Is it so? Where it depends on the sizes, one path for each answer."
-    if holds(goal).holds: return True
-    if holds(~goal).holds: return False
-    way = choose()
-    current().facts = assume(current().facts, goal if way else ~goal)
-    return way
-
-
-# %% [markdown]
-# ## Refusing
-
-# %%
-#| export
-def user_frame():
-    "The innermost frame of a traced function."
-    frame = sys._getframe(1)
-    while frame is not None and '__bendml__' not in frame.f_globals: frame = frame.f_back
-    return frame
-
-
-# %%
-#| export
-def refuse(reason: str, expected: object = None, observed: object = None, hint: str = '', verdict: Verdict | None = None,
-           operand: int | None = None) -> None:
-    "Refuse the program: raise a `ShapeError` with place, sizes and what is known."
-    trace = current()
-    verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
-    frame = user_frame()
-    place = place_of(frame, operand, op[1]) if frame else None
-    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, _with_names(hint, place), verdict.fails_at,
-                       verdict.holds is False and not verdict.fails_at, known, place, operand)
-    trace.refused = trace.refused or error
-    raise error
-
-
-# %% [markdown]
-# A hint may speak of the operand that is underlined: `{it}` stands for its source, `{it.T}` for that transposed, which may
-# mean dropping a `.T` that is there.
-
-# %%
-#| export
-def _with_names(hint: str, place: Place | None) -> str:
-    if '{it' not in hint: return hint
-    text = source_of(place) if place else ''
-    text = text if text and len(text) <= 30 else 'it'
-    other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
-    return hint.replace('{it.T}', other).replace('{it}', text)
+from bendml.shape.trace import branch, choose, current, holds, refuse
 
 
 # %% [markdown]
@@ -239,6 +118,7 @@ class Size:
 
 
 # %%
+from bendml.shape.trace import Trace, tracing
 with tracing(Trace(plan=(True,))) as trace:
     n = Size(Dim('n'))
     print(n + 1 > 0, (4*n)//4 == n, n % 2 == 0, trace.facts.claims)
@@ -275,13 +155,13 @@ def axis(size: Dim | int, **more) -> Axis:
 #| export
 class Array:
     "An array inside a trace: its axes and dtype, no numbers."
-    __slots__ = 'axes', 'dtype', 'lost', 'below', '__weakref__'
+    __slots__ = 'axes', 'dtype', 'lost', 'known', '__weakref__'
     __array_priority__ = 1000
     def __init__(self, axes: Iterable[Axis], dtype: Any = float, lost: tuple = ()):
         object.__setattr__(self, 'axes', tuple(axes))
         object.__setattr__(self, 'dtype', np.dtype(dtype))
         object.__setattr__(self, 'lost', lost)  # (axis number, text) of an axis that a reduction removed, for hints
-        object.__setattr__(self, 'below', None)  # of whole numbers from 0 on: they are smaller than this size
+        object.__setattr__(self, 'known', None)  # what is known of whole numbers, see the next page
 
     __class__ = property(lambda self: np.ndarray)
     __hash__ = None
@@ -305,21 +185,6 @@ def entries(x: Array) -> Dim:
     product = Dim(1)
     for a in x.axes: product = product*a.size
     return product
-
-
-# %%
-#| export
-def bounded(x: Array, below: Dim) -> Array:
-    "An array whose numbers are known to be at least 0 and smaller than a size."
-    object.__setattr__(x, 'below', below)
-    return x
-
-
-# %%
-#| export
-def bounded_like(x: Array, new: Array) -> Array:
-    "An array of some of the numbers of another: what bounds those bounds these."
-    return new if x.below is None or new.dtype.kind not in 'iu' else bounded(new, x.below)
 
 
 # %%
@@ -502,7 +367,10 @@ Array = _protocols(Array)
 #| export
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
-    return choose()
+    _, meaning = current().state.get('answers', {}).get(id(self), (self, None))
+    r = self.known and self.known.range
+    if meaning is None and r and r.low is not None and r.low == r.high: meaning = claim(r.low, '!=', 0)
+    return choose() if meaning is None else branch(meaning)
 
 
 # %%
@@ -555,5 +423,6 @@ Array.__contains__ = lambda self, value: choose()
 # %% [markdown]
 # ## What this does not show
 #
-# The rules themselves are on the next pages: [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
-# [products](22d_products.ipynb), [moving axes](22e_moves.ipynb) and [indexing](22f_indexing.ipynb).
+# The rules themselves are on the next pages, after [what is known of whole numbers](22a_ranges.ipynb): [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
+# [products](22d_products.ipynb), [moving axes](22e_moves.ipynb), [joining](22f_joining.ipynb), [indexing](22g_indexing.ipynb),
+# [searching](22h_searching.ipynb) and [making arrays](22i_making.ipynb).

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from bendml.shape.annotations import spelled
-from bendml.shape.sizes import Dim
+from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import Verdict, claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, bounded, bounded_like, current, holds, number, perform, refuse, rule
+from bendml.shape.annotations import spelled
+from bendml.shape.trace import current, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
+from bendml.shape.ranges import compared, computed, copied, range_of, ranged, union, view, written
 
 
 # %% [markdown]
@@ -30,14 +32,14 @@ from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, 
 def lift(value: Any, operand: int | None = None) -> Array:
     "A value as a symbolic array."
     if type(value) is Array: return value
-    if type(value) is Size or isinstance(value, Dim): return number(int)
+    if type(value) is Size or isinstance(value, Dim): return ranged(number(int), range_of(value))
     if isinstance(value, list | tuple): return OPS[np.array].shape(value)
     if isinstance(value, range): return lift(np.asarray(value))
     if hasattr(value, 'numbers'): return value.numbers()  # a range whose length is not known
     if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
         value = np.asarray(value)
         x = Array((axis(n) for n in value.shape), value.dtype)
-        return bounded(x, Dim(int(value.max()) + 1)) if value.dtype.kind in 'iu' and value.size and value.min() >= 0 else x
+        return ranged(x, range_of(value))
     if hasattr(value, '__array__') and not callable(getattr(value, 'shape', None)): return lift(np.asarray(value))
     refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, operand=operand)
 
@@ -115,7 +117,14 @@ def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
-           _fit(wanted, seen), verdict, blame)
+           _fit(wanted, seen) or _pairs(wanted, seen), verdict, blame)
+
+
+# %%
+#| export
+def _pairs(a: Array, b: Array) -> str:
+    rows = a.ndim == b.ndim == 2 and a.axes[1].size == b.axes[1].size
+    return 'to pair every row with every row, write [:, None] after the left side' if rows else ''
 
 
 # %%
@@ -130,8 +139,6 @@ def _fit(wanted: Array, seen: Array) -> str:
     if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
         at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
         return 'write [' + ', '.join([':'] + ['None']*(wanted.ndim - 1 - at)) + '] to put its axis in that place'
-    if seen.ndim == wanted.ndim == 2 and seen.axes[1].size == wanted.axes[1].size:
-        return 'to pair every row with every row, write [:, None] after the left side'
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
     near = len(differences) == 1 and max(map(abs, differences)) <= 2
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if near else ''
@@ -164,7 +171,6 @@ def _every_combination(a: Array, b: Array, operand: int, big: Array | None = Non
 #| export
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:
     "Sizes at which it shows: every named size that is stretched is 2."
-    from bendml.shape.sizes import names_of
     return tuple(sorted({(n, 2) for s in (*a.sizes, *b.sizes) for n in names_of(s)}))
 
 
@@ -245,30 +251,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
     if type(where) is Array: broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
-    results = tuple(_bound_of(f, operands, Array(axes, kind, lost)) for kind in kinds)
+    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
-
-
-# %%
-#| export
-def _bound_of(f: Any, operands: list, result: Array) -> Array:
-    "Bounds of whole numbers through sums, products and remainders: `np.arange(n) + 1` is at most n."
-    if f not in (np.add, np.multiply, np.remainder) or result.dtype.kind not in 'iu' or len(operands) != 2: return result
-    low, high = (_below(o) for o in operands)
-    if f is np.remainder:
-        dim = as_dim(operands[1])
-        return result if dim is None or not holds(claim(dim, '>=', 1)).holds else bounded(result, dim)
-    if low is None or high is None: return result
-    return bounded(result, low + high - 1 if f is np.add else (low - 1)*(high - 1) + 1)
-
-
-# %%
-#| export
-def _below(value: Any) -> Dim | None:
-    "A size that a whole number, or all those of an array, are smaller than; None if not known, or if they may be negative."
-    if type(value) is Array: return value.below
-    if (dim := as_dim(value)) is not None: return dim + 1 if holds(claim(dim, '>=', 0)).holds else None
-    return lift(value).below if isinstance(value, np.ndarray | np.integer) else None
 
 
 # %%
@@ -286,14 +270,17 @@ def stored(result: Any, out: Any) -> Any:
     if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
         refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',
                hint='write x = x + y, or convert with .astype')
-    if target.dtype == bool: current().state.pop('masks', None)  # this mask, or a view of it, may now pick another number
+    written(target, range_of(result))
     return target
 
 
 # %%
 #| export
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
-    refuse('the result does not fit where it is written', target, result, _fit(target, result), verdict, 1)
+    written = current().state['op'][0] == 'setitem'  # then the right side is to blame, and the place is the left side
+    hint = _fit(target, result)
+    if written: hint = hint.replace('{it.T}', 'its .T').replace('{it}', 'what is written')
+    refuse('the result does not fit where it is written', target, result, hint, verdict, None if written else 1)
 
 
 # %%
@@ -311,7 +298,7 @@ def where(condition, x=None, y=None):
     if x is None: return OPS[np.nonzero].shape(condition)
     arrays = [lift(v, i) for i, v in enumerate((condition, x, y))]
     axes = broadcast(Array(broadcast(arrays[0], arrays[1])), arrays[2], 0, 2)
-    return Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool)
+    return ranged(Array(axes, dtypes(np.add, [x, y])[0] if dtypes(np.add, [x, y])[0] != bool else bool), union(*map(range_of, (x, y))))
 
 
 # %%
@@ -364,15 +351,20 @@ def allclose(a, b, *_, **__):
 # %%
 #| export
 @rule('astype')
-def astype(x, dtype, *_, **__): return bounded_like(x, Array(x.axes, dtype, x.lost))
+def astype(x, dtype, *_, **__): return copied(x, Array(x.axes, dtype, x.lost))
 
 
 # %%
 #| export
-@rule('copy', np.copy, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+@rule('copy', np.copy)
 def copy(a, *args, dtype=None, **__):
     x = lift(a)
-    return bounded_like(x, Array(x.axes, dtype or x.dtype, x.lost))
+    return copied(x, Array(x.axes, dtype or x.dtype, x.lost))
+
+@rule(np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+def contiguous(a, dtype=None, *_, **__):
+    x = lift(a)
+    return view(x, Array(x.axes, x.dtype, x.lost)) if dtype is None or x.dtype == dtype else copy(x, dtype=dtype)
 
 
 # %%
@@ -380,7 +372,7 @@ def copy(a, *args, dtype=None, **__):
 METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}
 
 # %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 B, T = Dim('B'), Dim('T')
 with tracing(Trace()):

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from bendml.shape.annotations import spelled
-from bendml.shape.sizes import Dim, fresh
+from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, holds, number, refuse, rule
+from bendml.shape.annotations import spelled
+from bendml.shape.trace import branch, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from bendml.shape.reductions import axis_number, axis_numbers, reduced
+from bendml.shape.reductions import axis_numbers, reduced
 
 
 # %% [markdown]
@@ -367,8 +369,18 @@ def multi_dot(arrays, *, out=None):
 
 # %%
 #| export
-for _f in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.solve, np.linalg.norm):
-    OPS[f'scipy.linalg.{_f.__name__}'] = OPS[_f]
+OPTIONS = {'check_finite', 'overwrite_a', 'overwrite_b', 'lapack_driver', 'assume_a', 'lower', 'unit_diagonal', 'cond', 'rcond'}
+
+def _as_in_scipy(name: str, f: Any) -> None:
+    @rule(f'scipy.linalg.{name}')
+    def same_shape(*args, **kwargs): return OPS[f].shape(*args, **{k: v for k, v in kwargs.items() if k not in OPTIONS})
+
+
+# %%
+#| export
+for _name in 'inv det cholesky eigh eigvalsh solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
+_as_in_scipy('solve_triangular', np.linalg.solve)
+for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
 def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
@@ -385,21 +397,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return r
 #| export
 def lesser(a: Axis, b: Axis) -> Axis:
     "The smaller of two axes; one path for each answer."
-    from bendml.shape.symbols import branch
     return axis(a.size if branch(claim(a.size, '<=', b.size)) else b.size)
-
-
-# %%
-#| export
-def unknown(name: str, least: int | None = 0) -> Axis:
-    "An axis whose size only the numbers know."
-    from bendml.shape.symbols import current
-    from bendml.shape.facts import bound
-    trace = current()
-    size = fresh(name, next(trace.count))
-    trace.facts = bound(trace.facts, str(size), least)
-    trace.state.setdefault('fresh', {})[str(size)] = least
-    return axis(size)
 
 
 # %%
@@ -457,7 +455,7 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 METHODS['trace'] = np.trace
 
 # %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 B, H, T, D = map(Dim, 'BHTD')
 with tracing(Trace()):

@@ -3,24 +3,23 @@
 
 # %% [markdown]
 # # Moving axes
-# > Transposing, reshaping, joining, splitting, making: the same numbers in another order.
+# > Transposing, reshaping, axes of size 1: the same numbers in another order.
 
 # %%
 #| hide
 #| export
-import inspect
-from dataclasses import replace
 from typing import Any, Iterable
 
 import numpy as np
 
+from bendml.shape.sizes import Dim, Floor
+from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.sizes import Dim
-from bendml.shape.facts import Verdict, claim
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, bounded_like, current, entries, holds, is_symbolic, refuse, rule
-from bendml.shape.elementwise import broadcast, dtypes, lift, same, stored
+from bendml.shape.trace import current, holds, refuse
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.ranges import range_of, view
+from bendml.shape.elementwise import broadcast, dtypes, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
-from bendml.shape.products import unknown
 
 
 # %% [markdown]
@@ -35,7 +34,7 @@ def transpose(a, axes=None):
     x = lift(a)
     order = tuple(range(x.ndim))[::-1] if axes is None else axis_numbers(tuple(axes), x.ndim)
     if len(order) != x.ndim: refuse('every axis must be named once', f'{x.ndim} axes', f'{len(order)} axes', operand=1)
-    return bounded_like(x, Array((x.axes[i] for i in order), x.dtype))
+    return view(x, Array((x.axes[i] for i in order), x.dtype))
 
 
 # %%
@@ -92,7 +91,9 @@ def _sizes(shape: Any) -> list[Dim]:
     "A shape argument as sizes."
     found = []
     for n in shape if isinstance(shape, tuple | list | np.ndarray) else (shape,):
-        if (dim := as_dim(n)) is None:
+        dim = as_dim(n)
+        if type(n) is Array and not n.axes and (r := range_of(n)).low is not None and r.low == r.high: dim = r.low
+        if dim is None:
             refuse(f'a shape holds {"a number that is not known" if type(n) is Array else repr(n)}', 'a whole number', n,
                    'write // instead of /' if type(n) is Array and n.dtype.kind == 'f' else 'a size read from numbers must be declared')
         found.append(dim)
@@ -126,7 +127,7 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds:
             refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
-    return bounded_like(x, Array(_regrouped(x, target), x.dtype))
+    return view(x, Array(_regrouped(x, target), x.dtype))
 
 
 # %%
@@ -149,7 +150,6 @@ def _fill(x: Array, total: Dim, target: list[Dim]) -> list[Dim]:
 #| export
 def _divisible(x: Array, target: list[Dim]) -> str:
     "A hint for a quotient that does not come out."
-    from bendml.shape.sizes import Floor
     for t in target:
         for m, _ in t.terms:
             for atom, _ in m:
@@ -240,7 +240,7 @@ def expand_dims(a, axis):
     x, new = lift(a), axis if isinstance(axis, tuple | list) else (axis,)
     places = axis_numbers(new, x.ndim + len(new))
     rest = iter(x.axes)
-    return bounded_like(x,
+    return view(x,
                         Array((axis_(1, one='written') if i in places else next(rest) for i in range(x.ndim + len(places))), x.dtype))
 
 
@@ -259,12 +259,12 @@ def squeeze(a, axis=None):
             if b.size != 1 and not holds(claim(b.size, '!=', 1)).holds:
                 refuse(f'the number of axes of the result depends on {b.size}', f'{b.size} != 1, or axis={i}', x,
                        'say which axis: squeeze(axis=...)', holds(claim(b.size, '!=', 1)), 0)
-        return Array((b for b in x.axes if b.size != 1), x.dtype)
+        return view(x, Array((b for b in x.axes if b.size != 1), x.dtype))
     gone = axis_numbers(axis, x.ndim)
     for i in gone:
         if not (verdict := same(x.axes[i].size, Dim(1))).holds:
             refuse(f'axis {i} has size {x.axes[i].size}', 1, x.axes[i].size, verdict=verdict, operand=1)
-    return Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype)
+    return view(x, Array((b for i, b in enumerate(x.axes) if i not in gone), x.dtype))
 
 
 # %%
@@ -298,7 +298,7 @@ def broadcast_to(array, shape, subok=False):
         if a.size != 1 and not (verdict := same(a.size, s)).holds:
             refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
-    return Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)
+    return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
 
 
 # %%
@@ -307,239 +307,17 @@ def broadcast_to(array, shape, subok=False):
 def broadcast_arrays(*arrays, subok=False):
     sizes = lift(arrays[0]).axes
     for a in arrays[1:]: sizes = broadcast(Array(sizes), lift(a))
-    return tuple(Array(sizes, lift(a).dtype) for a in arrays)
-
-
-# %% [markdown]
-# ## Joining
-#
-# Along the axis of joining the sizes add up; elsewhere they must be equal. A list that grew in a loop stands for as many
-# rows as the loop has turns.
-
-# %%
-#| export
-def members(arrays: Any) -> list[tuple[Array, Dim]]:
-    "The arrays of a list or tuple, each with how often it occurs."
-    if type(arrays) is Array: return [(arrays[0], arrays.axes[0].size)]
-    if hasattr(arrays, 'counted'): return [(lift(a), n) for a, n in arrays.counted()]
-    return [(lift(a), Dim(1)) for a in arrays]
+    return tuple(view(x := lift(a), Array(sizes, x.dtype)) for a in arrays)
 
 
 # %%
-#| export
-@rule(np.concatenate)
-def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
-    found = members(arrays)
-    if not found: refuse('nothing to join', 'at least one array', 'an empty list')
-    if axis is None: found, axis = [(ravel(a), n) for a, n in found], 0
-    first = found[0][0]
-    if not first.axes: refuse('numbers cannot be joined', 'at least one axis', 'a number', 'write np.stack, or np.array')
-    i, total = axis_number(axis, first.ndim), Dim(0)
-    for k, (x, n) in enumerate(found):
-        _same_elsewhere(first, x, i, k)
-        total = total + x.axes[i].size*n
-    whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
-    kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    return stored(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), out)
-
-
-# %%
-#| export
-def _same_elsewhere(first: Array, x: Array, i: int | None, k: int) -> None:
-    if x.ndim != first.ndim: refuse(f'part {k} has {x.ndim} axes, the first {first.ndim}', first, x, operand=0)
-    for j, (a, b) in enumerate(zip(first.axes, x.axes)):
-        if j == i or (verdict := same(a.size, b.size)).holds: continue
-        others = [c for c in range(first.ndim) if all(p.size == q.size for d,
-                                                      (p, q) in enumerate(zip(first.axes, x.axes)) if d != c)]
-        refuse(f'part {k} differs along axis {j}', first, x, f'axis={others[0]} fits' if others else '', verdict, 0)
-
-
-# %%
-#| export
-@rule(np.stack)
-def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
-    found = members(arrays)
-    if not found: refuse('nothing to stack', 'at least one array', 'an empty list')
-    first, total = found[0][0], Dim(0)
-    for k, (x, n) in enumerate(found):
-        _same_elsewhere(first, x, None, k)
-        total = total + n
-    i = axis_number(axis, first.ndim + 1)
-    kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    return stored(Array((*first.axes[:i], axis_(total, one='written' if total == 1 else ''), *first.axes[i:]), kind), out)
-
-
-# %%
-#| export
-def _each(arrays: Any, change) -> Any:
-    "A list of arrays with each one changed, counts kept."
-    return Counted([(change(x), n) for x, n in members(arrays)])
-
-
-# %%
-#| export
-class Counted:
-    "Arrays with how often each occurs."
-    def __init__(self, pairs): self.pairs = pairs
-    def counted(self): return self.pairs
-
-
-# %%
-#| export
-@rule(np.vstack)
-def vstack(tup, **kwargs): return concatenate(_each(tup, lambda x: OPS[np.atleast_2d].shape(x)), 0)
-
-
-# %%
-#| export
-@rule(np.hstack)
-def hstack(tup, **kwargs):
-    flat = _each(tup, lambda x: OPS[np.atleast_1d].shape(x))
-    return concatenate(flat, 0 if flat.pairs[0][0].ndim == 1 else 1)
-
-
-# %%
-#| export
-@rule(np.column_stack)
-def column_stack(tup): return concatenate(_each(tup, lambda x: expand_dims(x, 1) if x.ndim == 1 else x), 1)
-
-@rule(np.append)
-def append(arr, values, axis=None):
-    return concatenate([arr, values] if axis is not None else [ravel(arr), ravel(values)], axis or 0)
-
-
-# %%
-#| export
-@rule(np.array, np.asarray, np.asanyarray)
-def array(a, dtype=None, *_, ndmin=0, **__):
-    if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
-    elif not is_symbolic(a): x = lift(np.asarray(a))
-    else: x = stack(a)
-    if dtype is not None and x.dtype != dtype: x = bounded_like(x, Array(x.axes, dtype, x.lost))
-    return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
-
-
-# %% [markdown]
-# ## Splitting
-
-# %%
-#| export
-def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]:
-    for a, b in zip(starts, ends):
-        if not (verdict := holds(claim(a, '<=', b))).holds:
-            refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
-    return [Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype) for a, b in zip(starts, ends)]
-
-
-# %%
-#| export
-@rule(np.split)
-def split(ary, indices_or_sections, axis=0):
-    x = lift(ary)
-    i, parts = axis_number(axis, x.ndim), indices_or_sections
-    whole = x.axes[i].size
-    if (n := as_dim(parts)) is None: cuts = [_within(whole, c) for c in _sizes(parts)]
-    else:
-        if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
-        if not (verdict := holds(claim(whole % n, '==', 0))).holds:
-            refuse(f'{whole} is split into {n} equal pieces', f'a multiple of {n}', whole,
-                   f'add where=["{whole} % {n} == 0"], or declare a size of {n}*...', verdict, 0)
-        cuts = [whole//n*k for k in range(1, n.const)]
-    return _pieces(x, i, [Dim(0), *cuts], [*cuts, whole])
-
-
-# %%
-#| export
-def _within(whole: Dim, cut: Dim) -> Dim:
-    if not (verdict := holds(claim(cut, '<=', whole))).holds:
-        refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1)
-    if not (verdict := holds(claim(cut, '>=', 0))).holds: refuse(f'a cut at {cut}', f'{cut} >= 0', cut, verdict=verdict, operand=1)
-    return cut
-
-
-# %%
-#| export
-@rule(np.array_split)
-def array_split(ary, indices_or_sections, axis=0):
-    x, n = lift(ary), as_dim(indices_or_sections)
-    if n is None: return split(ary, indices_or_sections, axis)
-    i = axis_number(axis, x.ndim)
-    if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
-    whole = x.axes[i].size
-    sizes = [(whole + n.const - 1 - k)//n for k in range(n.const)]  # the first ones are longer by one
-    return [Array((*x.axes[:i], axis_(s), *x.axes[i + 1:]), x.dtype) for s in sizes]
-
-
-# %%
-#| export
-@rule(np.vsplit)
-def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
-
-@rule(np.hsplit)
-def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if lift(ary).ndim == 1 else 1)
-
-
-# %% [markdown]
-# ## Repeating
-
-# %%
-#| export
-@rule(np.repeat)
-def repeat(a, repeats, axis=None):
-    x = lift(a) if axis is not None else ravel(a)
-    i = 0 if axis is None else axis_number(axis, x.ndim)
-    n = as_dim(repeats)
-    if n is None:
-        return Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype) if _one_each(x.axes[i], lift(repeats)) else None
-    shape_of(n)
-    return Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype)
-
-
-# %%
-#| export
-def _one_each(a: Axis, counts: Array) -> bool:
-    if counts.ndim != 1 or not (same(counts.axes[0].size, a.size)).holds:
-        refuse('one count for each entry', f'Vec<{a.size}>', counts, operand=1)
-    return True
-
-
-# %%
-#| export
-@rule(np.tile)
-def tile(A, reps):
-    x, n = lift(A), shape_of(reps)
-    rank = max(x.ndim, len(n))
-    own = [axis(1)]*(rank - x.ndim) + list(x.axes)
-    return Array((a if r == 1 else axis(a.size*r) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype)
-
-
-# %%
-#| export
-@rule(np.pad)
-def pad(array, pad_width, mode='constant', **_):
-    x = lift(array)
-    width = pad_width if isinstance(pad_width, list | tuple) else (pad_width,)
-    if all(as_dim(w) is not None for w in width): width = [tuple(width)*(3 - len(width))]
-    width = [tuple(w)*(3 - len(w)) if isinstance(w, list | tuple) else (w, w) for w in width]
-    if len(width) == 1: width = width*x.ndim
-    if len(width) != x.ndim: refuse('a width for each axis', f'{x.ndim} widths', f'{len(width)} widths', operand=1)
-    return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b,
-                  c in [shape_of((before, after))]), x.dtype)
-
-
-# %%
-#| export
-METHODS |= {'repeat': np.repeat}
-
-# %%
-from bendml.shape.symbols import Trace, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.messages import ShapeError
 B, T, H, D = map(Dim, 'BTHD')
 with tracing(Trace()):
     x = Array([axis(B), axis(T), axis(H*D)])
     heads = x.reshape(B, T, H, D).transpose(0, 2, 1, 3)
-    print(heads, heads.transpose(0, 2, 1, 3).reshape(B, T, -1),
-          [str(p) for p in np.split(np.concatenate([x, x, x], -1), 3, axis=-1)])
+    print(heads, heads.transpose(0, 2, 1, 3).reshape(B, T, -1), np.expand_dims(x, 0))
     try: heads.reshape(B, T, H*D)
     except ShapeError as e: print(e)
 

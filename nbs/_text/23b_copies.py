@@ -14,23 +14,13 @@
 # %%
 #| hide
 #| export
-import ast, builtins, math, operator, os, random, sys, sysconfig, time, types, warnings
+import ast, sys, types
 from functools import lru_cache
-from typing import Any, Callable
+from typing import Any
 
-import numpy as np
-
-from bendml.shape.sizes import Dim
-from bendml.shape.facts import claim
-from bendml.shape.messages import ShapeError, source_tree
-from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, branch, choose, current, is_symbolic, number, one_entry, op_of,
-                                  perform, refuse, size_value)
-from bendml.shape.elementwise import lift
-from bendml.shape.products import unknown
-from bendml.shape.moves import shape_of
-from bendml.shape.loops import (Growing, Turns, as_turns, backwards, comprehension, each, enumerated, int_of, loop, symbolic_range,
-                                tick, while_loop, zipped)
-from bendml.shape import indexing, making, reductions
+from bendml.shape.messages import source_tree
+from bendml.shape.trace import choose, current, refuse
+from bendml.shape.symbols import Array
 
 
 # %% [markdown]
@@ -84,17 +74,28 @@ def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
 def _hook(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(f'__bendml_{name}__', ast.Load()), list(args), [])
 
+EAGER = {'sum', 'max', 'min', 'any', 'all', 'list', 'tuple', 'sorted', 'fromiter'}  # these use up a generator at once
 DIRECT = {'super', 'locals', 'globals', 'vars', 'dir', 'eval', 'exec'}  # these look at the frame that calls them
 
 
 # %%
 #| export
-class _Rewrite(ast.NodeTransformer):
-    "Pass calls, loops, lists and raised exceptions through our hands; every new node keeps the place of the old one."
+class _Loops(ast.NodeTransformer):
+    "Pass calls, loops and lists through our hands; every new node keeps the place of the old one."
+    @staticmethod
+    def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
+
     def visit_Call(self, node):
+        if getattr(node.func, 'id', getattr(node.func, 'attr', '')) in EAGER:
+            node.args = [ast.copy_location(ast.ListComp(a.elt, a.generators), a) if isinstance(a, ast.GeneratorExp) else a for a in node.args]
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node
         return self._at(node, ast.Call(ast.Name('__bendml_call__', ast.Load()), [node.func, *node.args], node.keywords))
+
+    def visit_Subscript(self, node):
+        self.generic_visit(node)
+        node.value = self._at(node.value, _hook('table', node.value))
+        return node
 
     def visit_For(self, node):
         dead = dead_names(node.target, node.body)
@@ -114,6 +115,16 @@ class _Rewrite(ast.NodeTransformer):
         self.generic_visit(node)
         return self._at(node, _hook('list', node)) if isinstance(node.ctx, ast.Load) else node
 
+
+# %% [markdown]
+# Exceptions and results too: what the function raises itself is a condition on its caller, and an `assert` is one. What NumPy
+# would raise for shapes that do not fit is refused, and no handler can swallow that; but a step may fail for its numbers
+# too. So after `try:` with one step there are two ways, the step and the handler.
+
+# %%
+#| export
+class _Rewrite(_Loops):
+    "The whole rewriting."
     def visit_Assert(self, node):
         self.generic_visit(node)
         error = ast.Call(ast.Name('AssertionError', ast.Load()), [node.msg] if node.msg else [], [])
@@ -121,7 +132,7 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Raise(self, node):
         self.generic_visit(node)
-        if node.exc: node.exc = self._at(node.exc, _hook('raised', node.exc))
+        node.exc = self._at(node, _hook('raised', node.exc or ast.Name('Exception', ast.Load())))  # `raise` alone: what is handled
         return node
 
     def visit_Return(self, node):
@@ -130,20 +141,32 @@ class _Rewrite(ast.NodeTransformer):
         return node
 
     def visit_Try(self, node):
+        handlers = [h for h in node.handlers if not _raises(h)]  # one that raises too is a condition on the caller
+        one_step = len(node.body) == 1 and isinstance(node.body[0], ast.Return | ast.Assign | ast.Expr)
         self.generic_visit(node)
-        if node.handlers:
-            hint = 'an exception that depends on numbers is not traced: test before instead'
-            refusal = _hook('refuse', ast.Constant('try/except'), ast.Constant(hint))
-            node.body.insert(0, self._at(node.body[0], ast.Expr(refusal)))
-        return node
+        way = node.body + node.orelse
+        if handlers and not one_step: way.insert(0, self._at(node.body[0], ast.Expr(_hook('refuse', ast.Constant('try/except'), ast.Constant(TRY)))))
+        for h in reversed(handlers if one_step else []):
+            caught = [ast.Assign([ast.Name(h.name, ast.Store())], ast.Call(ast.Name('Exception', ast.Load()), [], []))] if h.name else []
+            way = [self._at(h, ast.If(_hook('choose'), way, caught + h.body))]
+        node.body, node.handlers, node.orelse = way, [], []
+        return node if node.finalbody else way
+    visit_TryStar = visit_Try
 
     def visit_Global(self, node):
         text = f'{", ".join(node.names)}: a variable outside of the function is assigned'
         return [node, self._at(node, ast.Expr(_hook('refuse', ast.Constant(text), ast.Constant('return it instead'))))]
     visit_Nonlocal = visit_Global
 
-    @staticmethod
-    def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
+
+# %%
+#| export
+TRY = 'an exception may come from any step of it: write one step after try:, or test before'
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    "Does a handler always end in an exception?"
+    leaves = any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in handler.body for n in ast.walk(s))
+    return isinstance(handler.body[-1], ast.Raise) and not leaves
 
 
 # %%
@@ -234,6 +257,11 @@ def _find(code: types.CodeType, name: str) -> types.CodeType | None:
 
 # %%
 #| export
+HOOKS: dict[str, Any] = {'__bendml__': True}  # what the copy's globals have besides the function's own
+
+
+# %%
+#| export
 def copy_of(f: types.FunctionType) -> types.FunctionType | None:
     "The copy of a function that is traced; None if its source is not there."
     if '__bendml__' in f.__globals__: return f
@@ -251,67 +279,7 @@ def copy_of(f: types.FunctionType) -> types.FunctionType | None:
 
 
 # %% [markdown]
-# ## Calls
-#
-# Every call of the copy comes here. NumPy functions go to the table when a symbolic value is among their arguments; Python
-# functions are copied and so traced too, except those of the standard library; typed functions are checked by their
-# signature.
-
-# %%
-#| export
-STDLIB = (sysconfig.get_path('stdlib'), '<frozen', os.path.dirname(np.__file__))
-ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like}
-
-
-# %%
-#| export
-def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
-    "What `f(*args, **kwargs)` does in a trace."
-    tick()
-    if (special := _special(f)) is not None: return special(*args, **kwargs)
-    if hasattr(f, '__shapes__'): return f.__shapes__.by_signature(args, kwargs)
-    if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
-    owner = getattr(f, '__self__', None)
-    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
-    if isinstance(f, types.MethodType):
-        return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
-    if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
-    if isinstance(f, type): return _instance(f, args, kwargs)
-    if isinstance(f, np.vectorize):
-        refuse('np.vectorize hides a loop', hint='declare its shapes: a function that calls it, with @typed')
-    method = getattr(type(f), '__call__', None)
-    if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc):
-        return call(method, f, *args, **kwargs)
-    return f(*args, **kwargs)
-
-
-# %%
-#| export
-def _known(f: Any) -> bool:
-    try: return f in ALWAYS
-    except TypeError: return False
-
-
-# %%
-#| export
-def _traced(f: types.FunctionType) -> types.FunctionType | None:
-    if f.__code__.co_filename.startswith(STDLIB) and 'site-packages' not in f.__code__.co_filename: return None
-    if f.__code__.co_filename.startswith(STDLIB[2]) or (f.__module__ or '').startswith('bendml.shape.'): return None
-    return copy_of(f)
-
-
-# %%
-#| export
-def _instance(cls: type, args: tuple, kwargs: dict) -> Any:
-    "Make an object, tracing its `__init__`."
-    init, new = cls.__init__, cls.__new__
-    if not isinstance(init,
-                      types.FunctionType) or new is not object.__new__ or type(cls).__call__ is not type.__call__ or issubclass(cls, BaseException):
-        return cls(*args, **kwargs)
-    made = new(cls)
-    call(init, made, *args, **kwargs)
-    return made
-
+# ## Returning, raising, refusing
 
 # %%
 #| export
@@ -361,188 +329,19 @@ def _nothing_in_vain(frame: types.FrameType) -> None:
                    f'was another name written in its place? If it is meant, call it _{name}')
 
 
-# %% [markdown]
-# ## Python's own functions
-
-# %%
-#| export
-def _special(f: Any) -> Callable | None:
-    try: return SPECIAL.get(f)
-    except TypeError: return None
-
-
-# %%
-#| export
-def _length(values: Any) -> Any:
-    if isinstance(values, Growing): return size_value(values.total())
-    if type(values) is Array: return Array.__len__(values)
-    return size_value(values.count) if isinstance(values, Turns) else len(values)
-
-
-# %%
-#| export
-def _float(value: Any = 0.0) -> Any:
-    if type(value) is Array: one_entry(value, 'float()')
-    return number(float) if type(value) in (Array, Size) else float(value)
-
-
-# %%
-#| export
-def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value) in (Array, Size) else int(value, *base)
-
-
-# %%
-#| export
-def _listed(values: Any = ()) -> Any:
-    if isinstance(values, Growing): return Growing(list.__iter__(values._readable()), list(values.counts))
-    turns = as_turns(values)
-    return Growing(values) if turns is None else comprehension(lambda: [v for v in each(turns, 'list', 1)])
-
-
-# %%
-#| export
-def _tupled(values: Any = ()) -> Any:
-    return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
-
-
-# %%
-#| export
-def _total(values: Any, start: Any = 0) -> Any:
-    if type(values) is Array and values.ndim:
-        return perform(np.sum, (values,),
-                       {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
-    if isinstance(values, Growing) and not values.plain():
-        return values.any_element() + (values.any_element() if start == 0 else start)
-    if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
-    return sum(values, start)
-
-
-# %%
-#| export
-def _extreme(f: Callable) -> Callable:
-    def extreme(*args, **kwargs):
-        if len(args) == 1 and type(args[0]) is Array and args[0].ndim == 1: return perform(np.max if f is max else np.min, args, {})
-        if len(args) == 1 and type(args[0]) is Array:
-            refuse(f'{f.__name__}() of rows, which have no order', 'Vec<n>', args[0], 'write .max() or .min()')
-        if len(args) == 1 and as_turns(args[0]) is not None:
-            return args[0].any_element() if isinstance(args[0], Growing) else unknown('i', None).size
-        if any(type(a) is Array for a in args): return perform(np.maximum if f is max else np.minimum, args[:2], {})
-        return f(*args, **kwargs)
-    return extreme
-
-
-# %%
-#| export
-def _quantified(f: Callable) -> Callable:
-    def quantified(values):
-        if type(values) is Array:
-            return perform(np.any if f is any else np.all, (values,), {'axis': None}) if values.ndim == 1 else f(values)
-        return choose() if as_turns(values) is not None else f(values)
-    return quantified
-
-
-# %%
-#| export
-def _quiet(*_, **__): return None
-
-def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run once to check it, so it should only compute')
-
-
-# %%
-#| export
-SPECIAL: dict[Any, Callable] = {
-    len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, reversed: backwards,
-    float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
-    any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
-    type: lambda v, *rest: np.ndarray if type(v) is Array else int if type(v) is Size else type(v, *rest),
-    round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
-    bool: lambda v=False: bool(v), slice: slice, isinstance: isinstance, getattr: getattr, hasattr: hasattr,
-    math.prod: lambda values, start=1: _multiplied(values, start),
-    random.random: lambda: number(float), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
-    operator.index: lambda v: v if type(v) is Size else operator.index(v),
-}
-
-
-# %%
-#| export
-def _multiplied(values: Any, start: Any) -> Any:
-    for v in values: start = start*v
-    return start
-
-
-# %% [markdown]
-# `math` on numbers that are not known gives numbers that are not known.
-
-# %%
-#| export
-def _unknown_number(dtype: type):
-    def result(*args, **_):
-        for a in args:
-            if type(a) is Array: one_entry(a, 'math')
-        return number(dtype) if dtype is not int else Size(unknown('i', None).size)
-    return result
-
-
-# %%
-#| export
-_TO_INT = 'floor ceil isqrt trunc gcd comb factorial'.split()
-_TO_BOOL = 'isnan isinf isfinite isclose'.split()
-_TO_FLOAT = '''sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh asin acos atan atan2 pow fabs erf erfc gamma lgamma hypot
-               copysign fmod'''.split()
-
-for _names, _kind in ((_TO_INT, int), (_TO_BOOL, bool), (_TO_FLOAT, float)):
-    for _f in _names: OPS[getattr(math, _f)] = Op(f'math.{_f}', _unknown_number(_kind))
-
-# %% [markdown]
-# Random numbers have the shape that is asked for, and no value here.
-
-# %%
-#| export
-_SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, 'normal': 2, 'uniform': 2, 'integers': 2,
-            'randint': 2, 'choice': 1, 'exponential': 1, 'poisson': 1, 'binomial': 2, 'beta': 2, 'gamma': 2}
-
-
-# %%
-#| export
-def _random(name: str, args: tuple, kwargs: dict) -> Any:
-    "What a random generator returns."
-    if name in ('seed', 'shuffle'): return None
-    if name == 'permutation':
-        if type(args[0]) is Array: return Array(args[0].axes, args[0].dtype)
-        return perform(np.arange, args, {})
-    if name in ('rand', 'randn'): shape = args
-    elif name not in _SIZE_AT: refuse(f'the random function {name} has no shape rule', hint='draw outside, and pass the array')
-    else: shape = kwargs.get('size', args[_SIZE_AT[name]] if len(args) > _SIZE_AT[name] else None)
-    kind = np.int64 if name in ('integers', 'randint', 'poisson', 'binomial') else float
-    if name == 'choice' and type(args[0]) in (Array, np.ndarray): kind = lift(args[0]).dtype
-    if shape is None or shape == (): return number(kind)
-    from bendml.shape.symbols import axis
-    return Array(map(axis, shape_of(shape)), kind)
-
-
 # %%
 #| export
 def _refused(what: str, hint: str) -> None: refuse(what, hint=hint)
 
-HOOKS = {'__bendml__': True, '__bendml_call__': call, '__bendml_loop__': loop, '__bendml_while__': while_loop, '__bendml_list__': Growing,
-         '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_raised__': _raised,
-         '__bendml_return__': _returned, '__bendml_refuse__': _refused}
+HOOKS |= {'__bendml_choose__': choose, '__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused}
+
 
 # %%
-from bendml.shape.symbols import Trace, axis, tracing
+def halves(x): return [v/2 for v in x if v > 0]
 
-def softmax(x): return np.exp(x - x.max(-1, keepdims=True))
-def rows(x):
-    out = []
-    for row in x: out.append(softmax(row))
-    return np.stack(out)
-
-n, m = Dim('n'), Dim('m')
-with tracing(Trace()): print(copy_of(rows)(Array([axis(n), axis(m)])))
+print(ast.unparse(_Rewrite().visit(_clone(function_node(halves.__code__)))))
 
 # %% [markdown]
 # ## What this does not show
 #
-# The body of a function is run when it is checked, with what it does besides: it should only compute. Printing and warnings
-# are silent, opening a file is refused; a call that sends or deletes something would be made. Globals are read as they are
-# when the function is checked.
+# A function whose source is not there, a generator and a coroutine have no copy, and are refused.

@@ -316,15 +316,16 @@ except ShapeError as e: print(e)
 #
 # The annotations are ordinary generics to a type checker: a stub makes `Dim` a type variable and `L[784]` a literal type, so
 # that pyright and mypy flag `Mat[L[2], L[3]] @ Mat[L[4], L[5]]` while you type, with no plugin. `bendml check` does the full
-# check for files and modules, see [the command](24b_check.ipynb); [your own script](24c_howto.ipynb) is a good place to
+# check for files and modules, see [the command](24b_check.ipynb), and `bendml lsp` shows it [in the editor](24d_editor.ipynb)
+# when a file is saved; [your own script](24c_howto.ipynb) is a good place to
 # start, and [the puzzles](25_puzzles.ipynb) to practise.
 #
 # ## What this does not show
 #
 # A program that is accepted computes arrays of the right shapes. It may still compute the wrong numbers. In a
-# [trial](https://github.com/bendml/bendml/blob/main/tests/shape/mutants.py) that changes six programs at one point each,
-# every change that NumPy would stop at, or that gives another shape, is refused, and about two of five of the others; what
-# remains unseen is of these kinds:
+# [trial](https://github.com/bendml/bendml/blob/main/tests/shape/mutants.py) that changes six programs at one point each, and
+# is part of the tests, every change that NumPy would stop at, or that gives another shape, is refused, and more than a third
+# of those that only make the numbers wrong; what remains unseen is of these kinds:
 #
 # - another array of the same shape (`k` for `v`, `q` for `e`), where both are still used somewhere;
 # - a step left out or doubled that keeps the shape: a bias, an activation, a scale; operands of `-` or `/` swapped;
@@ -332,4 +333,5 @@ except ShapeError as e: print(e)
 # - a reduction over the wrong axis with `keepdims=True`, where `keep=` does not name that axis;
 # - a square weight transposed, where its annotation has no layout; a square table of distances transposed.
 #
-# An index that is computed from data may be out of range; `where="ids < V"` bounds what comes from outside.
+# An index that comes from outside may be out of range, unless `where="ids < V"` has that refused at the call; one that is
+# computed must be [known to fit](22a_ranges.ipynb).

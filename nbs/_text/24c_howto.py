@@ -132,15 +132,18 @@ typed(lambda x: np.unwrap(x), shapes={'x': Vec[n], 'return': Vec[n]}).__shapes__
 
 # %% [markdown]
 # - *fails at d = 1*: it is right for the sizes that you use, not for all. Say which ones: `where="d % 2 == 0"`, or test it in
-#   the function and raise an exception.
+#   the function and raise an exception. *This is the way where d < 7* says which condition would do.
+# - *nothing bounds the numbers of this index*: what `i` holds is computed, and may lead outside of `x`. Write
+#   `np.clip(i, 0, len(x) - 1)` or `i % len(x)`; or let it come in as a parameter, `i: Int[Vec[m]]`, with `where="i < n"`.
 # - *a counter or flag has no known value*: the loop runs an unknown number of times. Use `enumerate`, or the length.
 # - *every combination*: if you do mean the table of all pairs, write `[:, None]`.
 #
 # ## Every day
 #
-# In an editor, the annotations are checked by pyright and mypy as far as these can ([what they see](24_shape.ipynb)). Before
-# each commit, and in CI, `bendml check --quiet src/*.py` prints one line for each refusal and fails. In a notebook, the cell
-# with the definition shows the message.
+# In an editor, the annotations are checked by pyright and mypy as far as these can ([what they see](24_shape.ipynb)), and
+# [`bendml lsp`](24d_editor.ipynb) underlines a refusal when the file is saved. Before each commit, and in CI,
+# `bendml check --quiet src/*.py` prints one line for each refusal and fails. In a notebook, the cell with the definition
+# shows the message.
 #
 # ## What this does not show
 #

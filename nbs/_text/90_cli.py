@@ -20,6 +20,7 @@ import click
 #| export
 COMMANDS = {  # name: (module, or module:function, what it does)
     'check': ('bendml.shape.check', 'Check the shapes of a file, for all sizes.'),
+    'lsp': ('bendml.shape.editor', 'The same in an editor: a language server.'),
     'laws': ('bendml.laws.claims', 'Prove laws: those in files, or those of bendml.'),
     'verdict': ('bendml.laws.verdict', 'Check all proofs again, in a fresh process.'),
     'data': ('bendml.data', 'Fetch data sets, and check them.'),

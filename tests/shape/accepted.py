@@ -4,7 +4,7 @@ import numpy as np
 from numpy import zeros as zz
 from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
 
-B, T, C, H, D, V, N, P, n, m, d, p = dims('B T C H D V N P n m d p')
+B, T, C, H, D, V, N, P, n, m, d, p, k, h, w, s = dims('B T C H D V N P n m d p k h w s')
 
 
 @typed
@@ -109,3 +109,256 @@ def cache(K: Mat[P, d], k: Vec[d]) -> Mat["P+1", d]:
 def prealloc(K: Mat["N", d], k: Vec[d], p: int) -> Mat["p+1", d]:
     K[p] = k
     return K[:p + 1]
+
+
+@typed
+def try_one_step(x: Mat[n, n]) -> Mat[n, n]:
+    try: z = np.linalg.inv(x)
+    except np.linalg.LinAlgError: z = np.linalg.pinv(x)
+    return z
+
+
+@typed
+def try_and_raise(x: Mat[n, n]) -> Mat[n, n]:
+    try:
+        y = x + 1
+        z = np.linalg.cholesky(y)
+    except np.linalg.LinAlgError as e: raise ValueError('not positive') from e
+    return z
+
+
+@typed
+def generator_sum(x: Mat[n, d]) -> Vec[d]:
+    return sum(r for r in x)
+
+
+@typed
+def map_lambda(x: Mat[n, d]) -> Mat[n, d]:
+    return np.stack(list(map(lambda r: r * 2, x)))
+
+
+@typed
+def index_clipped(x: Vec[n]) -> Vec[n]:
+    return x[np.clip((x*10).astype(int), 0, len(x) - 1)]
+
+
+@typed
+def index_remainder(x: Vec[n]) -> Vec[n]:
+    return x[(x*10).astype(int) % len(x)]
+
+
+@typed
+def labels_filled_in_a_loop(x: Mat[n, d], c: Mat[k, d]) -> Mat[n, d]:
+    a = np.empty(len(x), dtype=int)
+    for i, r in enumerate(x): a[i] = ((c - r)**2).sum(1).argmin()
+    return c[a]
+
+
+@typed
+def loop_over_an_order(x: Vec[n]) -> float:
+    s = 0.0
+    for i in np.argsort(x): s += x[i]
+    return s
+
+
+@typed
+def searchsorted_less_one(x: Vec[n]) -> Vec[n]:
+    s = np.sort(x)
+    return s[np.searchsorted(s, x) - 1]
+
+
+@typed
+def index_minimum(x: Vec[n]) -> Vec[n]:
+    s = np.sort(x)
+    return s[np.minimum(np.searchsorted(s, x), len(s) - 1)]
+
+
+@typed
+def int_of_argmax(x: Mat[n, d]) -> Vec[n]:
+    j = int(np.argmax(x.sum(0)))
+    return x[:, j]
+
+
+@typed
+def index_halved(x: Vec[n]) -> Vec[n]:
+    i = np.arange(len(x))*2
+    return x[i//2]
+
+
+@typed
+def index_from_the_back(x: Vec[n]) -> Vec[n]:
+    return x[-np.arange(len(x)) - 1]
+
+
+@typed(where='ids < V')
+def index_plus_one(ids: Int[Vec[T]], e: Mat['V+1', d]) -> Mat[T, d]:
+    return e[ids + 1]
+
+
+@typed
+def table_by_a_mask(x: Vec[n]) -> Vec[n]:
+    return np.array([1.0, 2.0])[(x > 0).astype(int)]
+
+
+@typed
+def index_by_a_count(x: Vec[n]) -> float:
+    k = (x > 0).sum()
+    return np.append(x, 0.0)[k]
+
+
+@typed
+def copy_of_an_order(x: Vec[n]) -> Vec[n]:
+    i = np.argsort(x)
+    j = i.copy()
+    j += 1
+    return x[i]
+
+
+@typed
+def index_rolled(x: Vec[n], k: int) -> Vec[n]:
+    return x[(np.arange(len(x)) + k) % len(x)]
+
+
+@typed
+def best_row(x: Mat[n, d]) -> Vec[d]:
+    best, at = -np.inf, 0
+    for i, r in enumerate(x):
+        if r.sum() > best: best, at = r.sum(), i
+    return x[at]
+
+
+@typed
+def same_convolution(x: Mat[h, w], f: Mat[3, 3]) -> Mat['h', 'w']:
+    xp = np.pad(x, 1)
+    out = np.zeros(x.shape)
+    for i in range(3):
+        for j in range(3): out += f[i, j]*xp[i:i + x.shape[0], j:j + x.shape[1]]
+    return out
+
+
+@typed(where=['k <= h', 'k <= w'])
+def windows(x: Arr[B, h, w], f: Mat[k, k]) -> Arr[B, 'h-k+1', 'w-k+1']:
+    v = np.lib.stride_tricks.sliding_window_view(x, f.shape, axis=(1, 2))
+    return np.einsum('bhwij,ij->bhw', v, f)
+
+
+@typed
+def shift_with_zeros(x: Vec[n], k: int) -> Vec['n']:
+    return np.concatenate([np.zeros(min(k, len(x))), x[:max(len(x) - k, 0)]])
+
+
+@typed
+def class_means(x: Mat[n, d], y: Int[Vec[n]], c: int) -> Mat['c', d]:
+    return np.stack([x[y == j].mean(0) for j in range(c)])
+
+
+@typed
+def masks_in_place(x: Mat[n, d]) -> Mat[n, d]:
+    m = x > x.mean()
+    x[m] = x[m]*2
+    x[~m] = 0
+    return x
+
+
+@typed
+def ranks_by_an_order(x: Vec[n]) -> Vec[n]:
+    i = np.argsort(x)[::-1]
+    r = np.empty(len(x), int)
+    r[i] = np.arange(len(x))
+    return x[r]
+
+
+@typed
+def while_else(x: Vec[n]) -> Vec[n]:
+    y = x.copy()
+    for _ in range(10):
+        y = y - 0.1*(y - x)
+        if np.abs(y - x).max() < 1e-6: break
+    else: y = x
+    return y
+
+
+@typed
+def column_of_ones(x: Mat[n, d]) -> Mat[n, 'd+1']:
+    return np.c_[x, np.ones(len(x))]
+
+
+@typed
+def max_of_rows(x: Mat[n, d]) -> float:
+    return max(r.sum() for r in x)
+
+
+@typed
+def fromiter(x: Mat[n, d]) -> Vec[n]:
+    return np.fromiter((r.sum() for r in x), float)
+
+
+@typed(where='m >= 2')
+def interpolate(x: Vec[n], grid: Vec[m]) -> Vec[n]:
+    i = np.searchsorted(grid, x).clip(1, len(grid) - 1)
+    return grid[i] - grid[i - 1]
+
+
+@typed
+def sparse_grid(x: Vec[n], y: Vec[m]) -> tuple[Mat[1, n], Mat[m, 1]]:
+    return tuple(np.meshgrid(x, y, sparse=True))
+
+
+@typed
+def linspace_of_rows(x: Vec[n]) -> Mat[n, 5]:
+    return np.linspace(x, x + 1, 5, axis=1)
+
+
+@typed
+def convolution_layer(x: Arr[B, C, h, w], k: Arr[D, C, 3, 3]) -> Arr[B, D, h, w]:
+    xp = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    v = np.lib.stride_tricks.sliding_window_view(xp, (3, 3), axis=(2, 3))
+    return np.tensordot(v, k, ([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2)
+
+
+@typed(where=['k <= h', 's >= 1'])
+def strided_windows(x: Mat[h, h], k: int, s: int) -> Mat['(h-k)//s+1', '(h-k)//s+1']:
+    v = np.lib.stride_tricks.sliding_window_view(x, (k, k))
+    return v[::s, ::s].mean((2, 3))
+
+
+@typed
+def diff_with_a_number(x: Vec[n]) -> Vec[n]:
+    return np.diff(x, prepend=0)
+
+
+@typed
+def diff_with_two(x: Vec[n]) -> Vec['n+1']:
+    return np.diff(x, prepend=[0, 0])
+
+
+@typed
+def counts_of_a_remainder(x: Vec[n], bins: int) -> Int[Vec["bins"]]:
+    return np.bincount((x > 0).astype(int) % bins, minlength=bins)
+
+
+@typed
+def counts_of_bins(x: Vec[n], k: int) -> Int[Vec[k]]:
+    i = np.clip(np.floor(x).astype(int), 0, k - 1)
+    return np.bincount(i, minlength=k)
+
+
+@typed
+def place_of_the_largest(x: Mat[n, d]) -> float:
+    i = np.unravel_index(x.argmax(), x.shape)
+    return x[i]
+
+
+@typed
+def guarded_by_any(x: Vec[n]) -> Vec[n]:
+    m = x > 0
+    if not m.any(): return x
+    return x - x[m].min()
+
+
+@typed
+def guarded_by_sum(x: Vec[n]) -> float:
+    m = x > 0
+    if m.any(): m[:] = False
+    if m.sum() == 0: return 0.0
+    return x[m].max()

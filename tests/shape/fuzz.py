@@ -11,7 +11,7 @@ from bendml.shape import Arr, Dim, Int, Mat, ShapeError, Vec, dims, typed
 from bendml.shape.annotations import read_signature
 from bendml.shape.copies import copy_of
 from bendml.shape.paths import arguments, explore, start_facts
-from bendml.shape.symbols import tracing
+from bendml.shape.trace import tracing
 from tests.test_shape_rules import _agrees, _on_path
 
 n, m, d = dims('n m d')
@@ -21,6 +21,7 @@ EXPRESSIONS = '''
 {a}.sum() | {a}.sum(axis={i}) | {a}.sum(axis={j}, keepdims=True) | {a}.mean({i}) | {a}.max(axis={i}) | {a}.argmax(axis={i}) | np.sort({a}, axis={i}) | {a}.cumsum({i}) | np.diff({a}, axis={i}) | {a}.std(axis={i}, keepdims=True)
 {a}[{i}] | {a}[{i}:] | {a}[:{j}] | {a}[{i}:{j}] | {a}[::{p}] | {a}[::-{p}] | {a}[:, {i}] | {a}[None] | {a}[..., None] | {a}[:, None] | {a}[-{p}:] | {a}[:k] | {a}[k:] | {a}[:len({b})] | {a}[len({b}):] | {a}[:, :k] | {a}[{i}, ...] | {a}[..., {i}:]
 {a}[{a} > 0] | {a}[{b} > 0] | {a}[np.arange(len({b}))] | {a}[np.argsort({b})] | {a}[[0, {i}]] | {a}[np.arange(len({b})) + {p}] | {a}[np.arange(1, len({b}))] | {a}[np.arange(k) % len({a})] | {a}[2*np.arange(len({a})//2)] | {a}[np.nonzero({a})] | np.take({a}, np.arange(len({b})), axis={i}) | {a}[{b}.argsort()[:k]] | {a}[np.arange(len({a}))[::-1]] | np.where({a} > 0, {a}, {b}) | np.nonzero({a})[0] | {a}[np.nonzero({b})[0]] | np.unique({a}) | {a}[{b}.argmax(0)]
+{a}[np.clip({b}.ravel().astype(int), 0, len({a}) - 1)] | {a}[{b}.ravel().astype(int) % len({a})] | {a}[np.cumsum({b}.ravel() > 0) - 1] | np.zeros(({a} > 0).sum()) | {a}[np.searchsorted(np.sort({b}.ravel()), 0.0) - 1] | {a}[({b} > 0).astype(int)] | {a}[np.unique({b}, return_inverse=True)[1]] | {a}[np.cumsum(np.unique({b}, return_counts=True)[1]) - 1] | {a}[-np.arange(len({b})) - 1] | {a}[np.minimum(np.arange(len({b})), {p})] | {a}[np.where({b} > 0, 0, {i})] | np.bincount(np.arange(k) % {p}, minlength={p}) | {a}[int({b}.argmax())] | {a}[:({b} > 0).sum()] | np.diff({a}, prepend={a}, axis={i}) | np.meshgrid({a}, {b}, sparse=True)[{i}] | np.c_[{a}, {b}] | np.r_[{a}, {b}] | {a}[np.diff(np.arange(len({b})))] | {a}[np.abs(np.arange(len({b})) - {p})] | {a}[np.arange(len({b}), 0, -1) - {p}]
 {a}.reshape(-1) | {a}.reshape(len({a}), -1) | {a}.reshape(-1, {p}) | {a}.reshape({b}.shape) | {a}.ravel() | {a}.reshape({a}.shape[::-1]) | {a}.reshape(-1, len({b})) | {a}.transpose() | np.swapaxes({a}, {i}, {j}) | np.moveaxis({a}, {i}, {j}) | np.expand_dims({a}, {i}) | {a}.squeeze() | np.squeeze({a}, axis={i})
 np.concatenate([{a}, {b}]) | np.concatenate([{a}, {b}], axis={i}) | np.stack([{a}, {b}]) | np.stack([{a}, {b}], axis={i}) | np.vstack([{a}, {b}]) | np.hstack([{a}, {b}]) | np.split({a}, {p})[0] | np.split({a}, {p}, axis=-1)[-1] | np.array_split({a}, {p})[-1] | np.tile({a}, {p}) | np.repeat({a}, {p}, axis={i}) | np.pad({a}, {p})
 np.zeros(len({a})) | np.zeros({a}.shape) | np.ones(({a}.shape[0], {b}.shape[-1])) | np.arange(len({a})) | np.eye(len({a})) | np.zeros(len({a}) - {i}) | np.zeros(max(len({a}), len({b}))) | np.zeros(min(len({a}), {p})) | np.zeros(k) | np.zeros(len({a})//{p}) | np.zeros(abs(len({a}) - len({b}))) | np.full({b}.shape, 2.0) | np.linspace(0, 1, len({a}))
@@ -58,6 +59,17 @@ BLOCKS = [  # whole statements; {v} is the new variable
     '{v} = [{a}, {b}]\n{v}.append({a})\n{v} = {v}[{i}]',
     'g = lambda z, s={p}: z[:s]\n{v} = g({a})',
     'def g(z): return z.sum(-1)\n{v} = g({a}) + g({b})',
+    'j = np.argsort({a}, axis=0)\nj += {p}\n{v} = {b}[j - {p}]',
+    'j = np.arange(len({a}))\nj[::2] += {i}\n{v} = {b}[j]',
+    'j = np.zeros(len({a}), int)\nfor _r in {a}: j = (j + {i}) % len({b})\n{v} = {b}[j]',
+    'j = np.zeros(len({a}), int)\nfor _r in {a}: j = j + {i}\n{v} = {b}[j]',
+    'j = np.arange(len({a}))\nq = j[:k]\nq -= 1\n{v} = {b}[j]',
+    'm = {a} > 0\nif m.any(): {v} = {a}[m].max()\nelse: {v} = {b}.sum()',
+    'm = {a} > 0\n{v} = {a}[m].max() if m.sum() > 0 else {b}.sum()',
+    'try: {v} = {a} @ {b}\nexcept FloatingPointError: {v} = {a}',
+    '{v} = np.array([_r.sum() + {i} for _r in {a}])',
+    '{v} = max(_r.sum() for _r in {a}) + {b}',
+    'j = np.array([int(_r.argmax()) for _r in {a}])\n{v} = {b}[j]',
     'c = {a} > 0\n{v} = {a}[c]\nc = {a} < 0\n{v} = np.concatenate([{v}, {a}[c]])',
 ]
 

@@ -2,7 +2,7 @@
 
     python -m tests.shape.mutants    prints the table
 """
-import ast, copy, inspect, itertools, linecache, types, warnings
+import ast, inspect, itertools, linecache, textwrap, types, warnings
 from collections import Counter
 from dataclasses import dataclass
 import numpy as np
@@ -65,10 +65,17 @@ KINDS = {'operands swapped': _swapped, 'another operator': _operator, 'one side 
          'another axis, no keepdims': _axis, 'axes in another order': _order, 'a step dropped': _dropped, 'another argument': _argument}
 
 
-def _replaced(tree, target, new):
-    class Put(ast.NodeTransformer):
-        def visit(self, node): return new if node is target else self.generic_visit(node)
-    return Put().visit(tree)
+def _places(statement):
+    "Where each node below a statement stands: (the node that holds it, the field, its number in a list or None, the node)."
+    for parent in ast.walk(statement):
+        for field, value in ast.iter_fields(parent):
+            for i, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+                if isinstance(node, ast.AST): yield parent, field, i, node
+
+
+def _put(parent, field, i, node):
+    if i is None: setattr(parent, field, node)
+    else: getattr(parent, field)[i] = node
 
 
 def mutants():
@@ -76,24 +83,24 @@ def mutants():
     for name in programs.ARGUMENTS:
         source = inspect.getsource(getattr(programs, name).__wrapped__)
         f = ast.parse(source).body[0]
-        names = [a.arg for a in f.args.args if a.arg != 'lr'] + sorted({n.id for s in f.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - {'_'})
-        for place in range(len([n for s in f.body for n in ast.walk(s)])):
-            for kind, change in KINDS.items():
-                for i in itertools.count():
-                    tree = ast.parse(source)
-                    node = [n for s in tree.body[0].body for n in ast.walk(s)][place]
-                    new = next(itertools.islice(change(node, names), i, None), None)
-                    if new is None: break
-                    before = ast.unparse(node)
-                    new = copy.deepcopy(new)
-                    what = f'{before} -> {ast.unparse(ast.fix_missing_locations(new))}'
-                    yield Mutant(name, kind, what, ast.unparse(ast.fix_missing_locations(_replaced(tree, node, new))))
+        stored = {n.id for s in f.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        names = [a.arg for a in f.args.args if a.arg != 'lr'] + sorted(stored - {'_'})
+        head, texts = '\n'.join(source.split('\n')[:f.body[0].lineno - 1]), [ast.unparse(s) for s in f.body]
+        for at, statement in enumerate(f.body):
+            for parent, field, i, node in _places(statement):
+                for kind, change in KINDS.items():
+                    for new in change(node, names):
+                        what = f'{ast.unparse(node)} -> {ast.unparse(new)}'
+                        _put(parent, field, i, new)
+                        body = '\n'.join([*texts[:at], ast.unparse(statement), *texts[at + 1:]])
+                        _put(parent, field, i, node)
+                        yield Mutant(name, kind, what, head + '\n' + textwrap.indent(body, '    ') + '\n')
 
 
 def _defined(m, number, decorate):
     "The mutant's function; with `decorate`, checked."
     file = f'<mutant {number}>'
-    source = m.source if decorate else '\n'.join(line for line in m.source.split('\n') if not line.startswith('@'))
+    source = m.source if decorate else m.source[m.source.index('\ndef ') + 1:]
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     space = dict(vars(programs))
     exec(compile(source, file, 'exec'), space)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy import zeros as zz
 from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
 
-B, T, C, H, D, V, N, P, n, m, d, p = dims('B T C H D V N P n m d p')
+B, T, C, H, D, V, N, P, n, m, d, p, k, h, w, s = dims('B T C H D V N P n m d p k h w s')
 
 
 @typed
@@ -73,12 +73,6 @@ def listcomp_len(x: Mat[n, d]) -> Vec[1]:
 def listcomp_if(x: Mat[n, d]) -> Mat[n, d]:
     "a list comprehension over an unknown number of elements"
     return np.stack([r for r in x if r.sum() > 0])
-
-
-@typed
-def generator_sum(x: Mat[n, d]) -> Vec[d]:
-    "a generator comprehension over an unknown number of elements"
-    return sum(r for r in x)
 
 
 @typed
@@ -158,18 +152,37 @@ def data_branch_shapes(x: Vec[n], y: Vec[m]) -> Vec[n]:
 
 @typed
 def try_swallow(x: Vec[n], y: Vec[m]) -> Vec[n]:
-    "try/except"
+    "add: axis -1 has size n on the left and m on the right"
     try: return x + y
     except Exception: return x
 
 
 @typed
 def except_typeerror(x: Vec[n], y: Vec[m]) -> Vec[n]:
-    "try/except"
+    "add: axis -1 has size n on the left and m on the right"
     try:
         z = x + y
     except TypeError: pass
     return x
+
+
+@typed
+def try_two_steps(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
+    "try/except"
+    z = x
+    try:
+        z = y
+        z = np.linalg.inv(x)
+    except np.linalg.LinAlgError: pass
+    return z
+
+
+@typed
+def handler_of_another_shape(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
+    "the result has 1 axes, not 2"
+    try: z = np.linalg.inv(x)
+    except np.linalg.LinAlgError as e: z = y
+    return z
 
 
 @typed
@@ -258,12 +271,6 @@ def no_guard(x: Vec[n]) -> Vec['n-2']:
 
 
 @typed
-def map_lambda(x: Mat[n, d]) -> Mat[n, d]:
-    "iteration over an axis of size n, in code that is not traced"
-    return np.stack(list(map(lambda r: r * 2, x)))
-
-
-@typed
 def set_size_key(x: Mat[n, d]) -> Vec[n]:
     "the size n is used as a key of a dictionary or set"
     return np.zeros(max({len(x), 3}))
@@ -311,3 +318,186 @@ def prealloc_bad(K: Mat["N", d], k: Vec[d], p: int) -> Mat["p+1", d]:
     "setitem: index p of an axis of size N"
     K[p] = k
     return K[:p + 1]
+
+
+@typed
+def index_shifted_in_place(x: Vec[n]) -> Vec[n]:
+    "indices up to n of an axis of size n"
+    i = np.arange(len(x)); i += 1
+    return x[i]
+
+
+@typed
+def index_written(x: Vec[n]) -> Vec[n]:
+    "nothing bounds the numbers of this index"
+    i = np.arange(len(x)); i[0] = 99
+    return x[i]
+
+
+@typed
+def index_shifted_through_a_view(x: Vec[n]) -> Vec[n]:
+    "indices up to n of an axis of size n"
+    i = np.argsort(x); j = i[:]; j += 1
+    return x[i]
+
+
+@typed
+def index_of_floats(x: Vec[n]) -> Vec[n]:
+    "nothing bounds the numbers"
+    return x[(x*10).astype(int)]
+
+
+@typed
+def order_of_another(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "indices up to n - 1 of an axis of size m"
+    return y[np.argsort(x)]
+
+
+@typed
+def searchsorted_to_the_end(x: Vec[n]) -> Vec[n]:
+    "indices up to n of an axis of size n"
+    s = np.sort(x)
+    return s[np.searchsorted(s, x)]
+
+
+@typed
+def index_too_far_back(x: Vec[n]) -> Vec[n]:
+    "indices down to -n - 1"
+    return x[-np.arange(len(x)) - 2]
+
+
+@typed
+def given_plus_one(ids: Int[Vec[T]], e: Mat[V, d]) -> Mat[T, d]:
+    "nothing bounds the numbers"
+    return e[ids + 1]
+
+
+@typed(where='ids < V')
+def bounded_plus_one(ids: Int[Vec[T]], e: Mat[V, d]) -> Mat[T, d]:
+    "indices up to V of an axis of size V"
+    return e[ids + 1]
+
+
+@typed
+def count_as_index(x: Vec[n]) -> float:
+    "of an axis of size n"
+    k = (x > 0).sum()
+    return x[k]
+
+
+@typed
+def index_of_small_dtype(x: Vec[n]) -> Vec[n]:
+    "nothing bounds the numbers"
+    return x[np.arange(len(x), dtype=np.uint8) - 1]
+
+
+@typed
+def index_written_by_out(x: Vec[n]) -> Vec[n]:
+    "indices up to n + 2"
+    i = np.arange(len(x))
+    np.add(i, 3, out=i)
+    return x[i]
+
+
+@typed
+def index_written_by_at(x: Vec[n]) -> Vec[n]:
+    "nothing bounds the numbers"
+    i = np.arange(len(x))
+    np.add.at(i, [0], 30)
+    return x[i]
+
+
+@typed(where=['h >= 3', 'w >= 3'])
+def convolution_off_by_one(x: Mat[h, w], f: Mat[3, 3]) -> Mat['h-2', 'w-2']:
+    "axis -2 has size h - 2 on the left and h - 1 on the right"
+    out = np.zeros((x.shape[0] - 2, x.shape[1] - 2))
+    for i in range(3):
+        for j in range(3): out += f[i, j]*x[i:i + x.shape[0] - 1, j:j + x.shape[1] - 2]
+    return out
+
+
+@typed
+def pooling_of_odd_sizes(x: Arr[B, C, h, w]) -> Arr[B, C, 'h//2', 'w//2']:
+    "maximum: axis -2 has size"
+    return np.maximum(np.maximum(x[:, :, ::2, ::2], x[:, :, 1::2, ::2]), np.maximum(x[:, :, ::2, 1::2], x[:, :, 1::2, 1::2]))
+
+
+@typed
+def shift_too_far(x: Vec[n], k: int) -> Vec[n]:
+    "the result has size k on axis 0, not n"
+    return np.concatenate([np.zeros(k), x[:-k]])
+
+
+@typed
+def set_in_a_loop_of_no_turns(x: Mat[n, d]) -> Vec[d]:
+    "UnboundLocalError"
+    for i in range(1, len(x)): acc = np.abs(x[i] - x[i - 1])
+    return acc
+
+
+@typed
+def largest_of_an_empty_class(x: Mat[n, d], y: Int[Vec[n]], c: int) -> Mat['c', d]:
+    "can be 0, and then there is nothing to choose from"
+    return np.stack([x[y == j].max(0) for j in range(c)])
+
+
+@typed
+def another_mask(x: Mat[n, d]) -> Mat[n, d]:
+    "the result does not fit where it is written"
+    m = x > x.mean()
+    x[m] = x[~m]
+    return x
+
+
+@typed(where='0 <= k <= n')
+def last_none(x: Vec[n], k: int) -> Vec[k]:
+    "the result has size n on axis 0, not k"
+    return np.sort(x)[-k:]
+
+
+@typed
+def convolution_in_another_order(x: Arr[B, C, h, w], k: Arr[D, C, 3, 3]) -> Arr[B, D, h, w]:
+    "the result has size h on axis 1, not D"
+    xp = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    v = np.lib.stride_tricks.sliding_window_view(xp, (3, 3), axis=(2, 3))
+    return np.tensordot(v, k, ([1, 4, 5], [1, 2, 3]))
+
+
+@typed(where=['k <= h', 's >= 1'])
+def strided_off_by_one(x: Mat[h, h], k: int, s: int) -> Mat['(h-k)//s', '(h-k)//s']:
+    "the result has size"
+    v = np.lib.stride_tricks.sliding_window_view(x, (k, k))
+    return v[::s, ::s].mean((2, 3))
+
+
+@typed
+def diff_too_short(x: Vec[n]) -> Vec['n-1']:
+    "the result has size n on axis 0, not n - 1"
+    return np.diff(x, prepend=[0, 0])
+
+
+@typed
+def means_of_the_other_axis(x: Mat[n, d]) -> Mat[n, d]:
+    "indices up to d - 1 of an axis of size n"
+    r, c = np.where(np.isnan(x))
+    x[r, c] = np.nanmean(x, axis=1)[c]
+    return x
+
+
+@typed
+def any_of_what_was(x: Vec[n]) -> float:
+    "can be 0, and then there is nothing to choose from"
+    m = x > 0
+    a = m.any()
+    m[:] = False
+    if a: return x[m].max()
+    return 0.0
+
+
+@typed
+def nonzero_of_what_was(x: Vec[n]) -> float:
+    "subtract: axis -1 has size k"
+    a = np.nonzero(x)[0]
+    x[0] = 0
+    b = np.nonzero(x)[0]
+    return (a - b).sum()

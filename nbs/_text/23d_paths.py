@@ -8,20 +8,22 @@
 # %%
 #| hide
 #| export
-import inspect, sys, time
-from dataclasses import dataclass, field, replace
+import inspect, time
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
-from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
-from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
+from bendml.shape.sizes import Dim, parse_dim
+from bendml.shape.facts import Claim, Facts, assume, bound, parse_claim
+from bendml.shape.messages import ShapeError, place_at, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from bendml.shape.symbols import (Array, Axis, Size, Trace, as_dim, axis, bounded, choose, current, number, refuse, size_value,
-                                  tracing)
+from bendml.shape.trace import Trace, choose, current, refuse, tracing
+from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
+from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.copies import copy_of, unused_names
+from bendml.shape import calls  # what the copies' calls go through
 
 # %% [markdown]
 # ## From an annotation to a symbolic value
@@ -56,7 +58,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    return Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)))
+    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype))), GIVEN)  # its numbers are the caller's word
 
 
 # %%
@@ -320,7 +322,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
-                  ' or '.join(dict.fromkeys(p.result for p in done)))
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)))
 
 
 # %%
@@ -371,4 +373,6 @@ report, report.requires
 # %% [markdown]
 # ## What this does not show
 #
-# An exception that the function raises itself is taken for a condition on its caller, whatever it says.
+# An exception that the function raises itself is taken for a condition on its caller, whatever it says. Of a result's
+# numbers only the kind is compared: a float64 where `F32[...]` is declared goes unseen, since a Python float, which NumPy
+# fits to the array, is not told from a float64.

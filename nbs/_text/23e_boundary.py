@@ -126,8 +126,8 @@ class Binding:
 
 # %%
 #| export
-class Shapes:
-    "What `@typed` knows of a function: its signature, conditions and the reports of its checks."
+class _Checks:
+    "A function's signature and conditions, and the reports of its checks, one for each choice of its settings."
     def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...], known: dict[str, Any]):
         self.f, self.signature, self.keep = f, signature, keep
         self.where, self.limits = split_conditions(where, signature)
@@ -149,6 +149,11 @@ class Shapes:
         self.reports.append((wanted, check(self.f, self.signature, self.where, self.keep, wanted, self.limits)))
         return self.reports[-1][1]
 
+
+# %%
+#| export
+class Shapes(_Checks):
+    "What `@typed` knows of a function."
     def at_call(self, arguments: dict[str, Any]) -> None:
         "Refuse arguments that are not what the signature says."
         self.report({n: arguments[n] for n in self.statics})
@@ -158,7 +163,6 @@ class Shapes:
         for c in self.claims:
             if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes):
                 self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
-
         for name, limit in self.limits.items():
             if not _below(arguments[name], n := evaluate(limit, binding.sizes)):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',

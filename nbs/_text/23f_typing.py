@@ -19,10 +19,12 @@ from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
-from bendml.shape.symbols import Array, Axis, as_dim, current, holds, refuse, user_frame
+from bendml.shape.trace import current, holds, refuse, user_frame
+from bendml.shape.symbols import Array, Axis, as_dim
+from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of
 from bendml.shape.elementwise import lift
 from bendml.shape.paths import arrays_of, fits, make
-from bendml.shape.boundary import Shapes, _quick, stored, as_mat
+from bendml.shape.boundary import Shapes, _quick
 
 
 # %% [markdown]
@@ -49,10 +51,9 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if least is not None and not (verdict := holds(claim(size, '>=', least))).holds:
             refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, verdict=verdict)
     for n, limit in shapes.limits.items():
-        below = getattr(bound.arguments[n], 'below', None)
-        if below is None or not holds(claim(below, '<=', names.put(limit))).holds:
-            refuse(f'needs {n} < {names.put(limit)}', f'{n} < {names.put(limit)}',
-                   f'{n} < {below}' if below is not None else 'any number', f'add where=["... < {names.put(limit)}"] for it')
+        r, most = range_of(bound.arguments[n]), names.put(limit)
+        if r.given or None in (r.low, r.high) or not (holds(claim(r.low, '>=', 0)).holds and holds(claim(r.high, '<', most)).holds):
+            refuse(f'needs {n} < {most}', f'0 to {most - 1}', 'any number' if r in (GIVEN, UNBOUNDED) else r, f'add where=["... < {most}"] for it')
     for c in [*shapes.claims, *report.requires]:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)

@@ -1,0 +1,242 @@
+# %%
+#| default_exp shape.making
+
+# %% [markdown]
+# # Making arrays
+# > Zeros, ranges, grids and diagonals of a size that is not known; and questions about shapes.
+
+# %%
+#| hide
+#| export
+from functools import reduce
+
+import numpy as np
+
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import claim
+from bendml.shape.trace import branch, holds, refuse
+from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
+from bendml.shape.ranges import TRUTH, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
+from bendml.shape.elementwise import broadcast, lift, same
+from bendml.shape.reductions import axis_number, axis_numbers
+from bendml.shape.moves import ravel, shape_of
+
+
+# %% [markdown]
+# In a trace, `np.zeros((B, 3))` has a shape that is not known; these are reached when a traced function calls them.
+
+# %%
+#| export
+@rule(np.full)
+def full(shape, fill_value, dtype=None, **_):
+    value = lift(fill_value)
+    axes = (axis(s, one='declared' if s == 1 else '') for s in shape_of(shape))
+    return copied(value, Array(axes, dtype if dtype is not None else value.dtype))
+
+
+# %%
+#| export
+def _new(f, value):
+    @rule(f)
+    def new(shape, dtype=None, *_, **__): return full(shape, value, np.float64 if dtype is None else dtype)
+
+
+# %%
+#| export
+for _f, _value in ((np.zeros, 0), (np.ones, 1), (np.empty, 0)): _new(_f, _value)
+
+
+# %%
+#| export
+@rule(np.full_like)
+def full_like(a, fill_value, dtype=None, *_, shape=None, **__):
+    x = lift(a)
+    made = Array(x.axes if shape is None else full(shape, 0).axes, dtype if dtype is not None else x.dtype)
+    return copied(lift(fill_value), made)
+
+
+# %%
+#| export
+def _like(f, value):
+    @rule(f)
+    def like(a, dtype=None, *args, **kwargs): return full_like(a, value, dtype, *args, **kwargs)
+
+
+# %%
+#| export
+for _f, _value in ((np.zeros_like, 0), (np.ones_like, 1), (np.empty_like, 0)): _like(_f, _value)
+
+@rule(np.eye)
+def eye(N, M=None, k=0, dtype=float, **_): return ranged(Array(map(axis, shape_of((N, N if M is None else M))), dtype), TRUTH)
+
+@rule(np.identity)
+def identity(n, dtype=float): return eye(n, dtype=dtype)
+
+@rule(np.tri)
+def tri(N, M=None, k=0, dtype=float): return eye(N, M, dtype=dtype)
+
+
+# %%
+#| export
+@rule(np.tril, np.triu)
+def tril(m, k=0):
+    x = lift(m)
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
+    return ranged(Array(x.axes, x.dtype), union(range_of(x), from_to(0, 0)))
+
+
+# %%
+#| export
+@rule(np.arange)
+def arange(start, stop=None, step=1, dtype=None, **_):
+    if stop is None: start, stop = 0, start
+    ends = [as_dim(v) for v in (start, stop, step)]
+    kind = dtype if dtype is not None else int if None not in ends else float
+    if None in ends: return Array((unknown('k'),), kind)
+    a, b, c = ends
+    if c.const is None or c.const == 0: refuse(f'steps of {c}', 'a known step that is not 0', c)
+    length = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
+    if length.const is None and not branch(claim(length, '>=', 0)): length = Dim(0)
+    line = Array((axis(Dim(max(length.const, 0)) if length.const is not None else length),), kind)
+    return ranged(line, from_to(a, b - 1) if c.const > 0 else from_to(b + 1, a))
+
+
+# %%
+#| export
+@rule(np.linspace, np.geomspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    ends = broadcast(lift(start), lift(stop))
+    i = axis_number(axis, len(ends) + 1)
+    line = Array((*ends[:i], new_axis(shape_of(num)[0]), *ends[i:]), dtype if dtype is not None else np.float64)
+    return (line, Array(ends)) if retstep else line
+
+@rule(np.logspace)
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0): return linspace(start, stop, num, dtype=dtype, axis=axis)
+
+@rule(np.hanning, np.hamming, np.blackman, np.bartlett)
+def window(M): return Array(map(axis, shape_of(M)))
+
+
+# %%
+#| export
+@rule(np.meshgrid)
+def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
+    sizes = [ravel(lift(x)).axes[0] for x in xi]
+    order = list(range(len(sizes)))
+    if indexing == 'xy' and len(sizes) > 1: order[:2] = 1, 0
+    own = lambda i, k: sizes[k] if not sparse or i == k else axis(1, one='written')
+    return [copied(lift(x), Array((own(i, k) for k in order), lift(x).dtype)) for i, x in enumerate(xi)]
+
+
+# %%
+#| export
+@rule(np.diag)
+def diag(v, k=0):
+    x = lift(v)
+    if not isinstance(k, int): refuse('a diagonal that is not known', 'a number', k)
+    if x.ndim not in (1, 2): refuse('one or two axes are needed', 'Vec<n> or Mat<m, n>', x, operand=0)
+    if x.ndim == 1:
+        n = x.axes[0].size + abs(k)
+        return ranged(Array((axis(n), axis(n)), x.dtype), union(range_of(x), from_to(0, 0)))
+    return diagonal(x, k)
+
+
+# %%
+#| export
+@rule(np.diagonal)
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    x = lift(a)
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
+    i, j = axis_numbers((axis1, axis2), x.ndim)
+    m, n = x.axes[i].size - max(-offset, 0), x.axes[j].size - max(offset, 0)
+    short = m if same(m, n).holds or branch(claim(m, '<=', n)) else n
+    if not branch(claim(short, '>=', 0)): short = Dim(0)
+    return view(x, Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype))
+
+
+# %%
+#| export
+@rule(np.diagflat)
+def diagflat(v, k=0): return diag(ravel(lift(v)), k)
+
+METHODS |= {'diagonal': np.diagonal}
+
+
+# %%
+#| export
+@rule(np.indices)
+def indices(dimensions, dtype=int, sparse=False):
+    sizes = shape_of(dimensions)
+    if sparse:
+        own = lambda i, k: axis(sizes[k]) if i == k else axis(1, one='written')
+        return tuple(ranged(Array((own(i, k) for k in range(len(sizes))), dtype), below(sizes[i])) for i in range(len(sizes)))
+    return ranged(Array((axis(len(sizes)), *map(axis, sizes)), dtype), reduce(union, map(below, sizes), from_to(0, 0)))
+
+
+# %% [markdown]
+# Places, to be used as an index.
+
+# %%
+#| export
+@rule(np.diag_indices)
+def diag_indices(n, ndim=2): return (bounded(Array(map(axis, shape_of(n)), np.int64), shape_of(n)[0]),)*ndim
+
+@rule(np.triu_indices, np.tril_indices)
+def triu_indices(n, k=0, m=None):
+    found, = new_axis(unknown('k').size),
+    return tuple(bounded(Array((found,), np.int64), shape_of(size)[0]) for size in (n, n if m is None else m))
+
+
+# %%
+#| export
+@rule(np.unravel_index)
+def unravel_index(indices, shape, order='C'):
+    i, sizes = lift(indices), shape_of(shape)
+    most, r = reduce(lambda a, b: a*b, sizes, Dim(1)), range_of(i)
+    if not r.given and not (None not in (r.low, r.high) and holds(claim(r.low, '>=', 0)).holds and holds(claim(r.high, '<', most)).holds):
+        refuse(f'places in an array of {most} entries', f'0 to {most - 1}', r, operand=0)
+    return tuple(bounded(Array(i.axes, np.int64), s) for s in sizes)
+
+
+# %% [markdown]
+# ## Asking
+
+# %%
+#| export
+@rule(np.shape)
+def shape(a): return lift(a).shape
+
+@rule(np.ndim)
+def ndim(a): return lift(a).ndim
+
+@rule(np.size)
+def size(a, axis=None): return lift(a).size if axis is None else lift(a).shape[axis_number(axis, lift(a).ndim)]
+
+@rule(np.iterable)
+def iterable(y): return lift(y).ndim > 0
+
+@rule(np.isscalar)
+def isscalar(element): return type(element) is Size
+
+@rule(np.iscomplexobj)
+def iscomplexobj(x): return lift(x).dtype.kind == 'c'
+
+@rule(np.isrealobj)
+def isrealobj(x): return lift(x).dtype.kind != 'c'
+
+@rule(np.result_type)
+def result_type(*args): return np.result_type(*(lift(a).dtype if type(a) is Array else a for a in args))
+
+@rule(np.shares_memory, np.may_share_memory)
+def shares_memory(a, b, *_): return number(bool)
+
+
+# %%
+from bendml.shape.trace import Trace, tracing
+n = Dim('n')
+with tracing(Trace(plan=(True,))): print(np.zeros_like(Array([axis(n)])), np.diag(Array([axis(n)])), arange(0, n, 2))
+
+# %% [markdown]
+# ## What this does not show
+#
+# The numbers in these arrays are not known, only [their range](22a_ranges.ipynb).

@@ -1,0 +1,318 @@
+# %%
+#| default_exp shape.states
+
+# %% [markdown]
+# # The state of a loop
+# > Things whose length is not known, lists that grow, and how two states of a function are compared.
+
+# %% [markdown]
+# To say that one more turn of a [loop](23_loops.ipynb) changes nothing, one must be able to compare: all the variables of a
+# function, and what can be reached from them.
+
+# %%
+#| hide
+#| export
+import types, zlib
+from typing import Any, Callable, Iterable, Iterator
+
+import numpy as np
+
+from bendml.shape.sizes import Dim, substitute
+from bendml.shape.facts import claim
+from bendml.shape.trace import current, holds, refuse
+from bendml.shape.symbols import OPS, Array, Size, as_dim, one_entry, size_value
+from bendml.shape.ranges import as_size, forget, range_of, view
+from bendml.shape.elementwise import same
+
+
+# %% [markdown]
+# ## What is iterated over
+
+# %%
+#| export
+class Turns:
+    "Something to iterate over whose length is not known: `item(k)` is its element number k."
+    def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
+    def __iter__(self):
+        refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
+    def __len__(self): refuse('the length of this is not known here')
+
+
+# %%
+#| export
+def as_turns(values: Any) -> Turns | None:
+    "The turns of an iterable; None if it can simply be iterated over."
+    if isinstance(values, Turns): return values
+    if type(values) is Array and values.axes and values.axes[0].size.const is None:
+        return Turns(values.axes[0].size, lambda k: view(values, Array(values.axes[1:], values.dtype)))
+    if isinstance(values, Growing) and not values.plain(): return Turns(values.total(), lambda k: values.any_element())
+
+
+# %% [markdown]
+# A range that is known but long (epochs of training, say) is treated in the same way; a short one is run as it is.
+
+# %%
+#| export
+UNROLLED = 24
+
+def symbolic_range(*ends: Any) -> Any:
+    "`range` with bounds that may be sizes."
+    start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
+    a, b, c = (as_dim(int_of(v)) for v in (start, stop, step))
+    if None in (a, b, c): refuse('range() of something that is not a whole number', 'a whole number', [start, stop, step])
+    if None not in (a.const, b.const, c.const) and len(known := range(a.const, b.const, c.const)) <= UNROLLED: return known
+    if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
+    count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
+    turns = Turns(count, lambda k: size_value(a + k*c))
+    turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
+    return turns
+
+
+# %%
+#| export
+def int_of(value: Any) -> Any:
+    "`int(value)`: of a number that is not known, a size that is not known."
+    if type(value) is not Array: return value if type(value) is Size else int(value)
+    one_entry(value, 'int()')
+    return size_value(as_size(value))
+
+
+# %%
+#| export
+def zipped(*values: Any, strict: bool = False) -> Any:
+    "`zip`; the shortest ends it, so where lengths are not known they must be equal."
+    turns = [as_turns(v) for v in values]
+    if all(t is None for t in turns): return zip(*values, strict=strict)
+    turns = [Turns(Dim(len(v)), lambda k, v=v: _alike(v)) if t is None else t for t, v in zip(turns, values)]
+    for t in turns[1:]:
+        if not (verdict := same(t.count, turns[0].count)).holds:
+            refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
+                   verdict)
+    return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
+
+
+# %%
+#| export
+def _alike(values: Any) -> Any:
+    return _one_of(list(values), 'a list of different things, in a loop with an unknown number of turns')
+
+
+# %%
+#| export
+def enumerated(values: Any, start: int = 0) -> Any:
+    turns = as_turns(values)
+    if turns is None: return enumerate(values, start)
+    return Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+
+
+# %%
+#| export
+def backwards(values: Any) -> Any:
+    turns = as_turns(values)
+    return reversed(values) if turns is None else Turns(turns.count, lambda k: turns.item(turns.count - 1 - k))
+
+
+# %% [markdown]
+# ## Lists that grow
+#
+# `out.append(row)` in such a loop makes a list whose length is not known. It remembers each element with how often it
+# occurs, `(row, n)`; `np.stack` makes `(n, ...)` of it. While the loop runs the list cannot be read.
+
+# %%
+#| export
+class Growing(list):
+    "A list made by a traced function."
+    def __init__(self, values: Iterable[Any] = (), counts: list[Dim] | None = None):
+        super().__init__(values)
+        trace = current()
+        self.counts = counts or [Dim(1)]*super().__len__()
+        self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
+        trace.state.setdefault('lists', []).append(self)
+
+    def plain(self) -> bool: return not self.dirty and all(c == 1 for c in self.counts)
+    def total(self) -> Dim: return sum((self._readable().counts), Dim(0))
+    def counted(self) -> list[tuple[Any, Dim]]: return list(zip(list.__iter__(self._readable()), self.counts))
+
+    def any_element(self) -> Any:
+        "An element that stands for all: they must be alike."
+        return _one_of(list(list.__iter__(self._readable())), 'the elements of this list differ', 'make two lists')
+
+    def _readable(self) -> 'Growing':
+        if self.dirty:
+            refuse('a list is read while a loop fills it, or after a loop that may end early',
+                   hint='use it after the loop; keep the last element in a variable')
+        return self
+
+    def append(self, value):
+        self.dirty |= current().state.get('depth', 0) > self.depth
+        super().append(value)
+        self.counts.append(Dim(1))
+
+    def extend(self, values):
+        for v in values: self.append(v)
+    def __iadd__(self, values):
+        self.extend(values)
+        return self
+    def __bool__(self): return list.__len__(self._readable()) > 0
+
+
+# %%
+#| export
+def _only_plain(name: str):
+    "A list method that needs every element to be there."
+    own = getattr(list, name)
+    changes = name in ('insert', 'pop', 'remove', 'clear', 'reverse', 'sort', '__setitem__', '__delitem__', '__imul__')
+    def method(self, *args, **kwargs):
+        if not self.plain():
+            self._readable()
+            refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+        if changes and current().state.get('depth', 0) > self.depth:
+            refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
+        result = own(self, *args, **kwargs)
+        if changes: self.counts = [Dim(1)]*list.__len__(self)
+        return Growing(result) if name in ('__add__', '__mul__', '__rmul__',
+                                           'copy') or name == '__getitem__' and isinstance(result, list) else result
+    return method
+
+
+# %%
+#| export
+for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop
+                remove clear reverse sort __setitem__ __delitem__ __imul__'''.split():
+    setattr(Growing, _name, _only_plain(_name))
+
+
+# %% [markdown]
+# ## What a variable looks like
+#
+# Two states are compared by their fingerprints: the shape, dtype and range of arrays, the value of everything else, and
+# whatever can be reached from there.
+
+# %%
+#| export
+def fingerprint(value: Any, seen: tuple = ()) -> Any:
+    "What is known of a value, as something that compares."
+    trace = current()
+    if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype), _range_mark(value)
+    if (dim := as_dim(value)) is not None and not isinstance(value, bool): return 'int', trace.facts.normal(dim)
+    if isinstance(value, float | complex | str | bytes | bool | type(None) | np.generic): return type(value).__name__, repr(value)
+    if isinstance(value, np.ndarray): return 'ndarray', value.shape, str(value.dtype), _checksum(value)
+    if id(value) in seen or len(seen) > 8: return 'again', type(value).__name__
+    inside = lambda v: fingerprint(v, (*seen, id(value)))
+    if isinstance(value, Growing):
+        if any(value is g for g in trace.state.get('filling', ())): return 'filling', id(value)
+        return 'list', value.dirty, tuple((inside(v), c) for v, c in zip(list.__iter__(value), value.counts))
+    if isinstance(value, dict): return 'dict', tuple((repr(k), inside(v)) for k, v in value.items())
+    if isinstance(value, list | tuple): return type(value).__name__, tuple(map(inside, value))
+    if isinstance(value, set | frozenset): return 'set', repr(sorted(map(repr, value)))
+    if isinstance(value, types.FunctionType): return 'function', value.__qualname__, tuple(map(inside, _reached(value)))
+    if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
+        return 'same', getattr(value, '__qualname__', id(value))
+    if isinstance(value, Turns): return 'turns', value.count
+    if not hasattr(value, '__dict__'): return type(value).__name__, id(value)
+    return type(value).__name__, tuple((k, inside(v)) for k, v in vars(value).items())
+
+
+# %%
+#| export
+def _range_mark(x: Array) -> tuple:
+    r = range_of(x)
+    return 'range', r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
+
+def _plain(mark: Any) -> Any:
+    "A fingerprint without ranges."
+    if isinstance(mark, dict): return {n: _plain(m) for n, m in mark.items()}
+    return tuple(_plain(m) for m in mark if not (isinstance(m, tuple) and m[:1] == ('range',))) if isinstance(mark, tuple) else mark
+
+
+# %%
+#| export
+def _one_of(values: list, reason: str, hint: str = '') -> Any:
+    "One value that stands for several: they must be alike, and only their numbers may have different ranges."
+    marks = [fingerprint(v) for v in values]
+    if any(_plain(m) != _plain(marks[0]) for m in marks): refuse(reason, hint=hint)
+    if any(m != marks[0] for m in marks): _forget_in(values[0])
+    return values[0]
+
+
+# %%
+#| export
+def _forget_in(value: Any, seen: tuple = ()) -> None:
+    "Forget the ranges of all arrays that a value holds."
+    if type(value) is Array: return forget(value)
+    if id(value) in seen or len(seen) > 8 or isinstance(value, types.ModuleType | type): return
+    inside = list.__iter__(value) if isinstance(value, list) else value if isinstance(value, tuple) else \
+        value.values() if isinstance(value, dict) else _reached(value) if isinstance(value, types.FunctionType) else \
+        vars(value).values() if hasattr(value, '__dict__') else ()
+    for v in inside: _forget_in(v, (*seen, id(value)))
+
+
+# %%
+#| export
+def _checksum(a: np.ndarray) -> int:
+    return zlib.crc32(np.ascontiguousarray(a)) if a.dtype != object and a.nbytes < 1 << 22 else id(a)
+
+
+# %%
+#| export
+def _shifted(mark: Any, step: dict[str, Dim]) -> Any:
+    "A fingerprint with `k + 1` for `k`."
+    if isinstance(mark, Dim): return current().facts.normal(substitute(mark, step))
+    return tuple(_shifted(m, step) for m in mark) if isinstance(mark, tuple) else mark
+
+
+# %%
+#| export
+def _variables(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
+    "A function's variables, and the globals that it names."
+    own = {n: v for n, v in frame.f_locals.items() if n not in dead}
+    shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals and n not in own}
+    return {n: v for n, v in (shared | own).items() if not n.startswith('__bendml')}
+
+def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
+    return {n: fingerprint(v) for n, v in _variables(frame, dead).items()}
+
+
+# %%
+#| export
+def _reached(f: types.FunctionType) -> Iterator[Any]:
+    "What a helper can change: the variables around it, and the globals that it names."
+    if (f.__module__ or '').partition('.')[0] in ('bendml', 'numpy'): return
+    for cell in f.__closure__ or ():
+        try: yield cell.cell_contents
+        except ValueError: pass
+    yield from (f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__
+                and not isinstance(f.__globals__[n], types.ModuleType | type))
+
+
+# %%
+#| export
+def _unchanged(first: dict, second: dict, step: dict[str, Dim]) -> bool:
+    return all(_shifted(first.get(name), step) == _shifted(mark, {}) for name, mark in second.items())
+
+def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
+    "Refuse a variable that one more turn changes."
+    for name, mark in second.items():
+        before = _shifted(first.get(name), step)
+        if before == _shifted(mark, {}): continue
+        what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
+        if _plain(before) == _plain(mark): what = 'its numbers'
+        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0])
+                 for m in (before, mark)]
+        hint = 'the loop runs an unknown number of times, so a counter or flag has no known value'
+        if what == 'its shape': hint = 'append to a list, and np.stack it after the loop'
+        refuse(f'{name} changes {what} in each turn of the loop', shown[0], shown[1], hint)
+
+
+# %%
+from bendml.shape.trace import Trace, tracing
+from bendml.shape.symbols import axis
+n, k = Dim('n'), Dim("k")
+with tracing(Trace()):
+    before, after = {'row': fingerprint(Array([axis(n)]))}, {'row': fingerprint(Array([axis(n - k)]))}
+    print(_unchanged(before, before, {}), _unchanged(before, after, {}))
+
+# %% [markdown]
+# ## What this does not show
+#
+# Objects that hide what they hold (`__slots__`, compiled classes) are compared by identity: a change inside is not seen.
