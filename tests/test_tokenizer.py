@@ -7,7 +7,8 @@ import numpy as np, pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from bendml import bpe, dictionary
+from bendml import bpe
+from bendml.bpe import dictionary
 from bendml.data import fetch
 from bendml.laws import to_list
 from bendml.nat import nat
@@ -527,7 +528,7 @@ def test_a_tokenizer_of_any_table(vocab, data):
 # --- vocabularies and files
 
 def test_gpt2_ids_are_the_permutation(gpt2):
-    from bendml.merges import gpt2_byte, gpt2_id
+    from bendml.bpe.merges import gpt2_byte, gpt2_id
     assert [gpt2.vocab.tokens[gpt2_id(b)] for b in range(256)] == [*BYTES]
     assert all(gpt2.vocab.tokens[i] == bytes([gpt2_byte(i)]) for i in range(256))
     assert all(new == 256 + k for k, (_, _, new) in enumerate(gpt2.vocab.merges))
@@ -695,5 +696,5 @@ def test_the_program_has_the_commands():
 
 def test_numba_waits():
     "Neither `bendml`, nor the specification, nor the tokenizer's import compiles anything."
-    program = "import sys, bendml, bendml.bpe, bendml.dictionary, bendml.tokenizer; print('numba' in sys.modules)"
+    program = "import sys, bendml, bendml.bpe, bendml.bpe.dictionary, bendml.tokenizer; print('numba' in sys.modules)"
     assert subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True).stdout.strip() == 'False'

@@ -105,7 +105,7 @@ import itertools
 import numpy as np
 from bendml.bpe import B, M
 from bendml.laws import Cons, Nil, to_list
-from bendml.ranks import merge_one
+from bendml.bpe.ranks import merge_one
 
 def values(s): return [] if s == Nil() else [s.head.n if isinstance(s.head, B) else 256 + s.head.k, *values(s.tail)]
 
