@@ -45,7 +45,7 @@ class _Engine:
     @cached_property
     def _engine(self):
         "Tables for the compiled loops, and memories that no thread uses."
-        from bendml.tokenizer import chars, merge, split
+        from bendml.tokenizer import chars, memory, split
         vocab, missing = self.vocab, len(self.vocab)
         byte_ids = np.full(256, missing, np.int32)
         for i, t in enumerate(vocab.tokens):
@@ -53,9 +53,9 @@ class _Engine:
         if vocab.pattern not in {None, *split.PATTERNS}:
             raise VocabError('vocabulary', 'unknown pattern', f'None or one of {[*split.PATTERNS]}', repr(vocab.pattern))
         number = split.WHOLE if vocab.pattern is None else list(split.PATTERNS).index(vocab.pattern)
-        tables = merge.tables(chars.class_table(number == split.O200K), byte_ids, np.array(vocab.merges, np.int32),
+        tables = memory.tables(chars.class_table(number == split.O200K), byte_ids, np.array(vocab.merges, np.int32),
                               vocab.tokens, vocab.whole)
-        return SimpleNamespace(merge=merge, padded=chars.padded, pad=bytes(chars.PAD), settled=chars.settled,
+        return SimpleNamespace(memory=memory, padded=chars.padded, pad=bytes(chars.PAD), settled=chars.settled,
                                pattern=number, tables=tables, missing=missing, idle=[],
                                lacking=bytes(np.flatnonzero(byte_ids == missing).tolist()))
 
@@ -64,7 +64,7 @@ class _Engine:
         "A memory of words, and space for ids, that no other thread uses meanwhile."
         engine = self._engine
         try: memory = engine.idle.pop()
-        except IndexError: memory = engine.merge.memory(len(self.vocab.merges)), np.empty(SPACE, np.int32)
+        except IndexError: memory = engine.memory.memory(len(self.vocab.merges)), np.empty(SPACE, np.int32)
         yield memory
         engine.idle.append(memory)
 
@@ -81,7 +81,7 @@ class _Engine:
         e, n = self._engine, len(text)
         with self._memory() as (memory, space):
             ids = space if n <= SPACE else np.empty(n, np.int32)
-            _, count = e.merge.encode_words(e.padded(text), 0, n, n, e.pattern, e.tables, memory, ids)
+            _, count = e.memory.encode_words(e.padded(text), 0, n, n, e.pattern, e.tables, memory, ids)
             return self._complete(ids[:count], text).copy()
 
     def _each(self, texts: list[bytes], threads: int) -> list[np.ndarray]:
@@ -92,7 +92,7 @@ class _Engine:
         counter, step = np.zeros(1, np.int64), max(1, len(texts)//(16*threads))
         def work():
             with self._memory() as (memory, _):
-                e.merge.encode_texts(text, starts, ends, counter, step, counts, e.pattern, e.tables, memory, out)
+                e.memory.encode_texts(text, starts, ends, counter, step, counts, e.pattern, e.tables, memory, out)
         if threads > 1:
             with ThreadPoolExecutor(threads - 1) as pool:
                 others = [pool.submit(work) for _ in range(threads - 1)]
@@ -222,7 +222,7 @@ class _Bulk(_Encoder):
                 text, ids, i = e.padded(data), np.empty(len(data), np.int32), 0
                 for start, end, token in cuts(data, special):
                     with self._memory() as (memory, _):
-                        i, count = e.merge.encode_words(text, i, start, min(bound, start), e.pattern, e.tables, memory, ids)
+                        i, count = e.memory.encode_words(text, i, start, min(bound, start), e.pattern, e.tables, memory, ids)
                     self._complete(ids[:count], data).astype(dtype).tofile(sink)
                     if i < start: break
                     if token >= 0: np.array([token], dtype).tofile(sink)

@@ -29,7 +29,9 @@ class Vocab:
     pattern: str | None = 'gpt2'              # one of `split.PATTERNS`; None: words are not cut
     whole: tuple[int, ...] = ()               # tokens for words equal to them, though no merges lead there
 
-    def __len__(self) -> int: return max(len(self.tokens), 1 + max(self.special.values(), default=-1))
+    @property
+    def size(self) -> int: return max(len(self.tokens), 1 + max(self.special.values(), default=-1))
+    def __len__(self) -> int: return self.size
 
 # %% ../../nbs/46_vocab.ipynb #7e9d6e59
 def _check_types(vocab, where) -> None:
@@ -79,8 +81,8 @@ def checked(vocab: Vocab, where: str = 'vocabulary') -> Vocab:
     "The same vocabulary, if it is well-formed; `VocabError` says what is wrong."
     _check_types(vocab, where)
     tokens, special = vocab.tokens, vocab.special
-    if len(vocab) > MOST:
-        raise VocabError(where, 'too large', f'at most {MOST} ids', f'{len(vocab)} ids')
+    if vocab.size > MOST:
+        raise VocabError(where, 'too large', f'at most {MOST} ids', f'{vocab.size} ids')
     twice = [t for t, n in Counter(tokens).items() if t and n > 1]
     if twice: raise VocabError(where, 'duplicate token', 'every token once', f'{twice[0]!r} twice')
     made = _check_merges(tokens, vocab.merges, where) | set(vocab.whole)
