@@ -1,4 +1,7 @@
-"""Speeds of the tokenizer as ratios, alternating in one run: `python tests/bench_tokenizer.py [MB]`."""
+"""Speeds of the tokenizer as ratios, alternating in one run.
+
+    python tests/bench_tokenizer.py [MB] [start|encode|batch|long|short|train|memory]...
+"""
 import os, subprocess, sys, time
 from pathlib import Path
 
@@ -15,8 +18,8 @@ def best(rounds: int, **jobs) -> dict[str, float]:
 
 
 def cold(tokenizer: Tokenizer) -> None:
-    "Let a tokenizer forget all words."
-    for memory in tokenizer._engine.idle: tokenizer._engine.merge.forget(memory)
+    "Take a tokenizer's memories away: it has met no word, and its next memory is fresh from the system."
+    tokenizer._engine.idle.clear()
 
 
 def encoding(name: str, text: str, rounds: int) -> None:
@@ -51,6 +54,14 @@ def long_words() -> None:
         print(f'1 MB of {name:6} {times["one"]:.3f} s, twice as long {times["two"]/times["one"]:.2f}x')
 
 
+def short_texts() -> None:
+    ours, theirs = Tokenizer.gpt2(), oracle()
+    for text in ('Hello', 'The quick brown fox jumps over the lazy dog. '*3):
+        many = lambda encode: lambda: [encode(text) for _ in range(1000)]
+        times = best(5, ours=many(ours.encode), tiktoken=many(theirs.encode))
+        print(f'one text of {len(text):3} bytes, a list: {1000*times["ours"]:.1f} us, tiktoken {1000*times["tiktoken"]:.1f} us')
+
+
 def start_up() -> None:
     code = "import time; t = time.perf_counter(); from bendml.tokenizer import Tokenizer; Tokenizer.gpt2().encode('Hello'); print(time.perf_counter() - t)"
     print('import, load and first encode:', min(float(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout) for _ in range(3)), 's')
@@ -60,31 +71,29 @@ TRAINING = '''
 import sys, time
 path, size = sys.argv[1], int(sys.argv[2])
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-text = open(path, encoding='utf-8').read()
 tokenizer = Tokenizer(models.BPE())
 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
 start = time.perf_counter()
-tokenizer.train_from_iterator(text.splitlines(keepends=True), trainer)
+tokenizer.train([path], trainer)
 print(time.perf_counter() - start)
 '''
 
 
-def training(text: str, size: int, rounds: int, other: str) -> None:
-    "Against Hugging Face's tokenizers, run by the Python `other`, which has it."
-    path = Path(os.environ.get('TMPDIR', '/tmp'))/'bench_tokenizer.txt'
-    path.write_text(text, encoding='utf-8')
+def training(path: Path, size: int, rounds: int) -> None:
+    "Against Hugging Face's tokenizers, in a process of its own, its own threads on; both read the file."
     ours, theirs = [], []
     Tokenizer.train('warm up', 258)
     for _ in range(rounds):
         start = time.perf_counter()
         Tokenizer.train(path, size, progress=False)
         ours.append(time.perf_counter() - start)
-        run = subprocess.run([other, '-c', TRAINING, str(path), str(size)], capture_output=True, text=True)
-        if run.returncode == 0: theirs.append(float(run.stdout))
-    line = f'train {path.stat().st_size/1e6:.1f} MB to {size}: {min(ours):.3f} s'
-    print(f'{line}, {min(theirs)/min(ours):.1f}x tokenizers ({min(theirs):.2f} s, its own threads on)' if theirs else f'{line}; tokenizers not installed')
-    peak = """
+        run = subprocess.run([sys.executable, '-c', TRAINING, str(path), str(size)], capture_output=True, text=True, check=True)
+        theirs.append(float(run.stdout))
+    print(f'train {path.stat().st_size/1e6:.1f} MB to {size}: {min(ours):.3f} s, {min(theirs)/min(ours):.1f}x tokenizers ({min(theirs):.2f} s)')
+
+
+PEAK = """
 import re, sys
 from pathlib import Path
 from bendml.tokenizer import Tokenizer
@@ -92,18 +101,22 @@ status = lambda name: 1024*int(re.search(name + r':\\s+(\\d+)', Path('/proc/self
 Tokenizer.train('warm up', 258)
 Path('/proc/self/clear_refs').write_text('5')  # the peak counts from here
 before = status('VmRSS')
-Tokenizer.train(Path(sys.argv[1]), int(sys.argv[2]), progress=False)
+Tokenizer.train(Path(sys.argv[1]), int(sys.argv[2]), pattern=sys.argv[3] or None, progress=False)
 print(status('VmHWM') - before)
 """
-    grown = int(subprocess.run([sys.executable, '-c', peak, str(path), str(size)], capture_output=True, text=True, check=True).stdout)
-    print(f'  peak memory {grown/path.stat().st_size:.1f} bytes per byte of text')
+
+def peak(path: Path, size: int) -> None:
+    "How much memory a process takes while it trains."
+    for pattern in ('gpt2', ''):
+        run = subprocess.run([sys.executable, '-c', PEAK, str(path), str(size), pattern], capture_output=True, text=True, check=True)
+        print(f'  peak memory with pattern {pattern or None}: {int(run.stdout)/path.stat().st_size:.1f} bytes per byte of text')
 
 
 if __name__ == '__main__':
-    size = int(1e6*float(sys.argv[1])) if len(sys.argv) > 1 else 3_000_000
-    start_up()
-    encoding('code', code(size), 7)
-    encoding('mixed', mixed(size), 7)
-    batch(code(size), 7)
-    long_words()
-    training(code(10_000_000), 5000, 3, os.environ.get('BENCH_PYTHON', sys.executable))
+    numbers = [float(a) for a in sys.argv[1:] if a[0].isdigit()]
+    size, wanted = int(1e6*(numbers or [3])[0]), set(sys.argv[1:]) - {a for a in sys.argv if a[0].isdigit()}
+    path = Path(os.environ.get('TMPDIR', '/tmp'))/'bench_tokenizer.txt'
+    path.write_text(code(10_000_000), encoding='utf-8')
+    for name, job in {'start': start_up, 'encode': lambda: [encoding(f.__name__, f(size), 7) for f in (code, mixed)], 'batch': lambda: batch(code(size), 7),
+                      'long': long_words, 'short': short_texts, 'train': lambda: training(path, 5000, 3), 'memory': lambda: peak(path, 5000)}.items():
+        if not wanted or name in wanted: job()

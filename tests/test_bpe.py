@@ -3,8 +3,8 @@ import random, time
 
 import pytest
 
-from bendml import bpe, dictionary, merges, ranks, trained
-from bendml.bpe import B, Bytes, M, Merge
+from bendml import bpe
+from bendml.bpe import B, Bytes, M, Merge, dictionary, merges, ranks, trained
 from bendml.laws import Law, prove, to_list
 from bendml.laws.guards import disagreement
 from bendml.laws.read import function_of

@@ -55,23 +55,23 @@ def _module(nb: Path) -> str | None:
     return found[1] if found else None
 
 
-def _imports(source: str, package: str):
-    "The bendml modules that a source imports, at any depth."
+def _imports(source: str, module: str):
+    "The bendml modules, or names in them, that a module's source imports, at any depth."
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            yield from ([node.module] if node.module else [a.name for a in node.names])
-        elif isinstance(node, ast.ImportFrom) and (node.module or '').startswith('bendml.'): yield node.module[7:]
-        elif isinstance(node, ast.Import): yield from (a.name[7:] for a in node.names if a.name.startswith('bendml.'))
+        if isinstance(node, ast.ImportFrom):
+            package = ['bendml', *module.split('.')][:-node.level] if node.level else []
+            yield from ('.'.join([*package, *[node.module]*bool(node.module), a.name]) for a in node.names)
+        elif isinstance(node, ast.Import): yield from (a.name for a in node.names)
 
 
 def test_modules_import_only_what_stands_below():
     "A notebook's number is its place: it imports modules of smaller numbers only."
-    order = {m: nb.stem for nb, _ in PAIRS if (m := _module(nb)) and m != '__init__'}
-    for module, place in order.items():
-        path = ROOT/'bendml'/(module.replace('.', '/') + '.py')
-        for used in _imports(path.read_text(), module):
-            used = next((m for m in order if m == used or m.endswith('.' + used)), None)
-            assert used is None or order[used] < place, f'{module} ({place}) imports {used} ({order[used]})'
+    order = {m.removesuffix('.__init__'): (m, nb.stem) for nb, _ in PAIRS if (m := _module(nb)) and m != '__init__'}
+    for module, place in order.values():
+        for used in _imports((ROOT/'bendml'/(module.replace('.', '/') + '.py')).read_text(), module):
+            used = used.removeprefix('bendml.')
+            if used not in order: used = used.rpartition('.')[0]  # a name in a module
+            assert used not in order or order[used][1] < place, f'{module} ({place}) imports {used} ({order[used][1]})'
 
 
 HEAVY = ('z3', 'cvc5', 'numba', 'matplotlib', 'torch', 'nbdev', 'fastcore', 'pooch', 'click')

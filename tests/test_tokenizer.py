@@ -1,5 +1,5 @@
 "The tokenizer against tiktoken, regular expressions, plain loops and its own specification."
-import base64, itertools, json, os, random, struct, subprocess, sys, threading, time, unicodedata
+import base64, itertools, json, os, random, re, struct, subprocess, sys, threading, time, unicodedata
 from functools import cache
 from pathlib import Path
 
@@ -7,7 +7,8 @@ import numpy as np, pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from bendml import bpe, dictionary
+from bendml import bpe
+from bendml.bpe import dictionary
 from bendml.data import fetch
 from bendml.laws import to_list
 from bendml.nat import nat
@@ -17,7 +18,7 @@ from bendml.tokenizer.commands import detokenize, tokenize, train_tokenizer
 from bendml.tokenizer.chars import class_table, padded, settled
 from bendml.tokenizer.formats import read_tiktoken
 from bendml.tokenizer.split import O200K, PATTERNS, split, split_all
-from bendml.tokenizer.vocab import BYTES, checked
+from bendml.tokenizer.vocab import BYTES, checked, to_bytes
 
 # --- oracles and texts
 
@@ -426,6 +427,26 @@ def test_training_on_anything(data, n, pattern):
     assert Tokenizer.train(data, 256 + n, pattern=pattern, progress=False).vocab.merges == plain(split(data, pattern) if pattern else [data], n)
 
 
+def test_training_is_hugging_faces_until_a_tie():
+    "The same merges as `tokenizers` learns, up to the first place where two pairs are equally frequent; there, its rule is another.\n\n    Without doubled characters, since it counts overlaps in a way of its own."
+    from tokenizers import Tokenizer as Other, models, pre_tokenizers, trainers
+    lines = re.sub(r'(.)\1+', r'\1', code(400_000), flags=re.S).splitlines(keepends=True)
+    other = Other(models.BPE())
+    other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    other.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=556, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    theirs = [tuple(map(to_bytes, pair)) for pair in json.loads(other.to_str())['model']['merges']]
+    vocab = Tokenizer.train(lines, 556, progress=False).vocab
+    ours = [(vocab.tokens[a], vocab.tokens[b]) for a, b, _ in vocab.merges]
+    alike = next((k for k in range(300) if ours[k] != theirs[k]), 300)
+    assert len(ours) == len(theirs) == 300 and alike >= 50
+    if alike < 300:
+        so_far, counts = Tokenizer(Vocab(vocab.tokens[:256 + alike], vocab.merges[:alike])), {}
+        for ids in so_far.encode_batch([w for line in lines for w in split(line)]):
+            for a, b in zip(ids, ids[1:]): counts[a, b] = counts.get((a, b), 0) + 1
+        counts = {tuple(vocab.tokens[i] for i in pair): n for pair, n in counts.items()}
+        assert counts[ours[alike]] == counts[theirs[alike]] == max(counts.values())
+
+
 def test_training_from_files_and_iterators(tmp_path):
     text = mixed(100_000)
     (tmp_path/'one').write_text(text, encoding='utf-8', newline='')
@@ -484,12 +505,15 @@ def specified(vocab: Vocab):
 
 def agree(vocab: Vocab, data: bytes) -> list[int]:
     "What the specification's encoder gives, and both ways of the engine; the specification's decoder gives the text back."
-    from bendml.tokenizer.merge import buckets, merge_long, merge_short, pair_table
-    table, pairs, queue, n = specified(vocab), pair_table(np.array(vocab.merges, np.int32)), buckets(len(vocab.merges)), len(data)
+    from bendml.tokenizer.merge import buckets, look, merge_long, merge_rare, merge_short, pair_table
+    table, (pairs, made), queue, n = specified(vocab), pair_table(np.array(vocab.merges, np.int32)), buckets(len(vocab.merges)), len(data)
     encoded = bpe.encode(table, tokens_of(data))
-    expected, short, long = [number(x) for x in items(encoded)], np.array(list(data), np.int64), np.array(list(data), np.int32)
-    assert short[:merge_short(short, np.empty(n + 1, np.int64), np.empty(1, np.int64), n, pairs)].tolist() == expected
-    if n: assert long[:merge_long(long, n, *queue, pairs)].tolist() == expected
+    expected, short = [number(x) for x in items(encoded)], np.array(list(data), np.int64)
+    ranks = np.array([look(pairs, a, b) for a, b in zip(data, data[1:])], np.int64)
+    assert short[:merge_short(short, ranks, np.empty(1, np.int64), n, pairs, made)].tolist() == expected
+    for way in (merge_long, merge_rare):
+        tokens = np.array(list(data), np.int32)
+        assert tokens[:way(tokens, n, *queue, pairs, made)].tolist() == expected
     assert (queue.heads == -1).all() and not queue.flags.any()
     assert [b.n for b in items(bpe.decode(table, encoded))] == list(data)
     return expected
@@ -527,7 +551,7 @@ def test_a_tokenizer_of_any_table(vocab, data):
 # --- vocabularies and files
 
 def test_gpt2_ids_are_the_permutation(gpt2):
-    from bendml.merges import gpt2_byte, gpt2_id
+    from bendml.bpe.merges import gpt2_byte, gpt2_id
     assert [gpt2.vocab.tokens[gpt2_id(b)] for b in range(256)] == [*BYTES]
     assert all(gpt2.vocab.tokens[i] == bytes([gpt2_byte(i)]) for i in range(256))
     assert all(new == 256 + k for k, (_, _, new) in enumerate(gpt2.vocab.merges))
@@ -660,6 +684,161 @@ def test_malformed_ggufs(tmp_path):
     with pytest.raises(VocabError, match='truncated'): Tokenizer.load(path)
 
 
+# --- hostile use
+
+@pytest.mark.parametrize('call', [
+    lambda g: g.encode('x', allowed_special='<|endoftext|>'), lambda g: g.encode('x', allowed_special=5), lambda g: g.encode('x', allowed_special=[5]),
+    lambda g: g.encode('x', disallowed_special=['']), lambda g: g.encode('x', disallowed_special=b'all'), lambda g: g.encode_batch(['x', 5]), lambda g: g.encode_batch([['x']]),
+    lambda g: g.decode(None), lambda g: g.decode('12'), lambda g: g.decode([[1], [2, 3]]), lambda g: g.decode([1.0]), lambda g: g.decode([True]), lambda g: g.decode(5),
+    lambda g: g.decode(np.zeros((2, 2), int)), lambda g: g.decode(np.array(5)), lambda g: g.decode([2**70, 1.5]), lambda g: g.offsets(5), lambda g: g.count(None),
+    lambda g: Tokenizer.train('x', 300, special_tokens='<|end|>'), lambda g: Tokenizer.train('x', 300, special_tokens=['']), lambda g: Tokenizer.train('x', 300, special_tokens=[5]),
+    lambda g: Tokenizer.train('x', 300, special_tokens=None), lambda g: Tokenizer.train([['x']], 300)])
+def test_wrong_types(gpt2, call):
+    with pytest.raises(TypeError, match='- expected : (.|\n)*- observed : '): call(gpt2)
+
+
+@pytest.mark.parametrize('call', [
+    lambda g: g.decode([2**31]), lambda g: g.decode([2**63]), lambda g: g.decode([2**64, 1]), lambda g: g.decode([-2**70, 2**70]), lambda g: g.decode(np.array([2**64 - 1], np.uint64)),
+    lambda g: g.encode_batch(['x'], threads=0), lambda g: g.encode_batch(['x'], threads=-1), lambda g: g.encode_batch(['x'], threads=1.5), lambda g: g.encode_file('/dev/null', '/dev/shm/no', block=0),
+    lambda g: g.encode_file('/dev/null', '/dev/shm/no', block=-1), lambda g: Tokenizer.train('x', 10**12), lambda g: Tokenizer.train('x', 2**31), lambda g: Tokenizer.train('x', -1),
+    lambda g: Tokenizer.train('x', 300.0), lambda g: Tokenizer.train('x', True), lambda g: Tokenizer.train('x', 257, special_tokens=['a', 'b'])])
+def test_wrong_values(gpt2, call):
+    with pytest.raises(TokenError, match='- expected : (.|\n)*- observed : '): call(gpt2)
+
+
+@pytest.mark.parametrize('vocab', [
+    5, None, Vocab(('a',), ()), Vocab(BYTES, ((97, 97),)), Vocab(BYTES, ([97, 97, 256],)), Vocab(BYTES, ((97, 97.0, 256),)), Vocab(BYTES, (), {5: 300}), Vocab(BYTES, (), {'x': 300.0}),
+    Vocab(BYTES, (), {'x': True}), Vocab(BYTES, (), {'\ud800': 300}), Vocab(BYTES, (), {'x': -1}), Vocab(BYTES, (), {}, 'gpt2', (300,)), Vocab(BYTES, (), {}, 'gpt2', (-1,)),
+    Vocab(BYTES + (b'aa',), ((-159, 97, 256),)), Vocab(BYTES, ((97, 97, 2**70),)), Vocab(BYTES, (), {'x': 2**70})], ids=lambda v: repr(v)[-60:])
+def test_what_is_no_vocabulary(vocab):
+    with pytest.raises(VocabError, match='- expected : (.|\n)*- observed : '): Tokenizer(vocab)
+
+
+def test_an_unknown_pattern(tmp_path):
+    with pytest.raises(VocabError, match='unknown pattern'): Tokenizer(Vocab(BYTES, (), {}, 'gpt5')).encode('x')
+    small().save(tmp_path/'t.tiktoken')
+    with pytest.raises(VocabError, match='unknown pattern'): Tokenizer.load(tmp_path/'t.tiktoken', pattern='gpt5')
+
+
+def test_an_empty_table():
+    nothing = Tokenizer(Vocab((), ()))
+    assert nothing.encode('') == [] and nothing.decode([]) == '' and len(nothing) == 0 and nothing.encode_batch(['', '']) == [[], []]
+    with pytest.raises(TokenError, match='a byte without a token'): nothing.encode('a')
+    with pytest.raises(TokenError, match='no such id'): nothing.decode([0])
+
+
+def test_special_tokens_that_overlap():
+    "Of several that begin at one place, the longest; then on from its end. Zeros and characters of several bytes as well."
+    names = ['<a>', '<a><b>', 'b><', '>', 'é', 'éa', '\0', '\0\0', ' ']
+    ours = Tokenizer(Vocab(BYTES, (), {t: 300 + k for k, t in enumerate(names)}))
+    longest_first = re.compile('|'.join(map(re.escape, sorted(names, key=len, reverse=True))) + '|.', re.S)
+    parts = lambda text: [[300 + names.index(m)] if m in names else list(m.encode()) for m in longest_first.findall(text)]
+    rng = random.Random(8)
+    for _ in range(300):
+        text = ''.join(rng.choice(['<a>', '<b>', '<', 'a', 'b', '>', 'é', '\0', ' ', '\n', '漢']) for _ in range(rng.randint(0, 12)))
+        ids = ours.encode(text, allowed_special='all')
+        assert ids == sum(parts(text), []) and ours.decode(ids) == text
+    with pytest.raises(TokenError, match="in the text"): ours.encode('x<a><b>', allowed_special=['é'])
+
+
+def test_zeros(gpt2):
+    for data in (b'\0', b'a\0b', b'\0'*1000, bytes(range(256))*3, b'\xff'*500, b'\xf0\x9f', 'é'.encode()[:1]):
+        assert gpt2.decode_bytes(gpt2.encode(data)) == data and gpt2.encode_batch([data, b'', data], threads=2)[2] == gpt2.encode(data)
+    assert gpt2.encode('\0 \0') == oracle().encode_ordinary('\0 \0')
+
+
+def test_what_comes_from_outside_may_fail(gpt2):
+    "An iterator that raises: its own error, and everything can be used again."
+    def failing(first):
+        yield first
+        raise RuntimeError('gone')
+    for use in (lambda: gpt2.encode_batch(failing('abc '*1000), threads=2), lambda: Tokenizer.train(failing('abc '*1000), 300, progress=False), lambda: gpt2.decode(failing(5))):
+        with pytest.raises(RuntimeError, match='gone'): use()
+    assert gpt2.encode('abc') == oracle().encode_ordinary('abc')
+
+
+def test_a_file_of_ids_is_whole_or_not_there(smollm2, tmp_path):
+    (tmp_path/'text').write_bytes(b'good '*1000 + b'\xff')
+    (tmp_path/'ids').write_bytes(b'before')
+    with pytest.raises(TokenError, match='a byte without a token'): smollm2.encode_file(tmp_path/'text', tmp_path/'ids', block=100, progress=False)
+    assert (tmp_path/'ids').read_bytes() == b'before' and sorted(p.name for p in tmp_path.iterdir()) == ['ids', 'text']
+    (tmp_path/'text').write_bytes(b'good '*1000)
+    expected = smollm2.encode(b'good '*1000)
+    assert smollm2.encode_file(tmp_path/'text', tmp_path/'text', block=100, progress=False).tolist() == expected  # onto itself
+
+
+def test_many_special_tokens_in_a_file(gpt2, tmp_path):
+    text = '<|endoftext|>a'*50_000
+    (tmp_path/'text').write_text(text)
+    start = time.process_time()
+    ids = gpt2.encode_file(tmp_path/'text', tmp_path/'ids', allowed_special='all', progress=False)
+    assert ids.tolist() == [50256, 64]*50_000 and time.process_time() - start < 20
+
+
+def test_training_is_interrupted():
+    "Ctrl-C ends it, and leaves no thread behind."
+    program = ("import threading, _thread, sys; from bendml.tokenizer import Tokenizer; Tokenizer.train('warm up', 258, pattern=None);"
+               "import random; text = bytes(random.Random(1).choices(range(256), k=1_000_000));"
+               "timer = threading.Timer(1, _thread.interrupt_main); timer.start()\n"
+               "try: Tokenizer.train(text, 200_000, pattern=None, progress=False)\n"
+               "except KeyboardInterrupt: timer.join(); print('stopped', *(t.name for t in threading.enumerate()))")
+    run = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=120)
+    assert run.stdout.strip() == 'stopped MainThread', run
+
+
+def test_a_child_process_goes_on(gpt2):
+    "After a fork, parent and child both encode."
+    expected, (read, write) = gpt2.encode(mixed(3000)), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try: os.write(write, b'same' if gpt2.encode(mixed(3000)) == expected and gpt2.encode_batch([mixed(3000)]*4, threads=2) == [expected]*4 else b'other')
+        finally: os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 10) == b'same' and gpt2.encode(mixed(3000)) == expected
+
+
+def test_two_threads_with_one_tokenizer(gpt2):
+    "Texts of many new words, lists and arrays, batches and single texts, all at once."
+    rng = random.Random(11)
+    texts = [' '.join(''.join(rng.choices('abcdefghijk', k=rng.randint(3, 9))) for _ in range(2000)) for _ in range(12)]
+    expected, results = oracle().encode_ordinary_batch(texts), []
+    def work(k):
+        for n in range(k, 12): results.append((n, gpt2.encode(texts[n])))
+        results.extend(enumerate(map(np.ndarray.tolist, gpt2.encode_batch(texts, threads=2, as_array=True))))
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert len(results) == 12 + 11 + 10 + 9 + 48 and all(ids == expected[n] for n, ids in results)
+
+
+def test_memory_grows_and_forgets(gpt2):
+    "A memory of few slots, so that it grows, fills and forgets many times."
+    from bendml.tokenizer.memory import memory
+    rng, e = random.Random(12), gpt2._engine
+    text = ' '.join(''.join(rng.choices('abcdefg', k=rng.randint(1, 30))) for _ in range(20_000))
+    out, data = np.empty(len(text), np.int32), text.encode()
+    for slots in (64, 256, 4096):
+        _, n = e.memory.encode_words(padded(data), 0, len(data), len(data), e.pattern, e.tables, memory(len(gpt2.vocab.merges), slots, slots//4), out)
+        assert np.array_equal(out[:n], oracle().encode_to_numpy(text))
+
+
+def test_flags_of_special_tokens(tmp_path):
+    "A special token that swallows the spaces beside it would give other ids."
+    small().save(tmp_path/'t.json')
+    data = json.loads((tmp_path/'t.json').read_text())
+    for flag in ('lstrip', 'rstrip', 'single_word'):
+        (tmp_path/'t.json').write_text(json.dumps(data | {'added_tokens': [data['added_tokens'][0] | {flag: True}]}))
+        with pytest.raises(VocabError, match=f'{flag} is not supported'): Tokenizer.load(tmp_path/'t.json')
+    (tmp_path/'t.json').write_text('{"model": ' + '9'*5000 + '}')
+    with pytest.raises(VocabError, match='not JSON that can be read'): Tokenizer.load(tmp_path/'t.json')
+
+
+def test_a_pipe_that_is_closed(tmp_path):
+    (tmp_path/'text').write_text('word '*200_000)
+    run = subprocess.run(f'{sys.executable} -c "from bendml.cli import main; main()" tokenize --show {tmp_path}/text | head -c 10', shell=True, capture_output=True, text=True)
+    assert 'Traceback' not in run.stderr and run.stdout
+
+
 # --- the command line
 
 def run(command, *args, **options): return CliRunner().invoke(command, args, **options)
@@ -681,7 +860,8 @@ def test_commands(tmp_path):
 
 
 @pytest.mark.parametrize('command, args, text, says', [
-    (detokenize, (), '12 x', 'invalid literal'), (detokenize, (), '99999', 'no such id'), (tokenize, ('--tokenizer', '/nowhere'), 'a', 'No such file'),
+    (detokenize, (), '12 x', 'invalid literal'), (detokenize, (), '9'*30, 'no such id'), (detokenize, (), '9'*5000, 'limit'), (detokenize, (), '-1', 'no such id'),
+    (train_tokenizer, ('--vocab-size', '99999999999', '--out', 'x'), 'a', 'vocabulary too large'), (detokenize, (), '99999', 'no such id'), (tokenize, ('--tokenizer', '/nowhere'), 'a', 'No such file'),
     (train_tokenizer, ('--vocab-size', '10', '--out', 'x'), 'a', 'vocabulary too small')])
 def test_commands_refuse(command, args, text, says):
     result = run(command, *args, input=text)
@@ -695,5 +875,5 @@ def test_the_program_has_the_commands():
 
 def test_numba_waits():
     "Neither `bendml`, nor the specification, nor the tokenizer's import compiles anything."
-    program = "import sys, bendml, bendml.bpe, bendml.dictionary, bendml.tokenizer; print('numba' in sys.modules)"
+    program = "import sys, bendml, bendml.bpe, bendml.bpe.dictionary, bendml.tokenizer; print('numba' in sys.modules)"
     assert subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True).stdout.strip() == 'False'

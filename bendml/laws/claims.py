@@ -24,9 +24,9 @@ from .terms import REAL, subterms
 # %% ../../nbs/92_claims.ipynb #c905af9e
 def law_modules() -> list[str]:
     "The names of bendml's modules that state laws."
-    names = [m.name for m in pkgutil.walk_packages(bendml.__path__, 'bendml.') if not m.ispkg]
-    files = {n: Path(bendml.__path__[0], *n.split('.')[1:]).with_suffix('.py') for n in names}
-    return [n for n, f in files.items() if re.search(r'^@(law|axiom)\b', f.read_text(), re.M)]
+    modules = {m.name: Path(bendml.__path__[0], *m.name.split('.')[1:], *['__init__'][:m.ispkg]).with_suffix('.py')
+               for m in pkgutil.walk_packages(bendml.__path__, 'bendml.')}
+    return [name for name, file in modules.items() if re.search(r'^@(law|axiom)\b', file.read_text(), re.M)]
 
 # %% ../../nbs/92_claims.ipynb #9102093b
 def load(path: str) -> object:

@@ -29,11 +29,9 @@ class _Decoder:
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         "The bytes that the ids stand for."
-        ids = np.asarray(ids if isinstance(ids, (np.ndarray, list, tuple)) else list(ids))
+        table, ids = self._table, _numbers(ids)
         if ids.size == 0: return b''
-        if ids.ndim != 1 or ids.dtype.kind not in 'iu':
-            raise TypeError(f'not a list of ids\n- expected : integers, one axis\n- observed : {ids.dtype}, {ids.ndim} axes')
-        low, high, table = int(ids.min()), int(ids.max()), self._table
+        low, high = int(ids.min()), int(ids.max())
         if low < 0 or high >= len(table):
             raise TokenError('no such id', f'0 to {len(table) - 1}', str(low if low < 0 else high))
         try: return b''.join([table[i] for i in ids.tolist()])
@@ -48,6 +46,15 @@ class _Decoder:
     def stream_decoder(self, errors: str = 'replace') -> 'StreamDecoder':
         "A decoder for ids that come one by one."
         return StreamDecoder(self, errors)
+
+def _numbers(ids: Iterable[int]) -> np.ndarray:
+    "Ids as an array of whole numbers with one axis."
+    given = ids if isinstance(ids, np.ndarray) else list(ids) if isinstance(ids, Iterable) else [None]
+    try: found = np.asarray(given)
+    except ValueError: found = np.zeros((), object)
+    if found.ndim == 1 and found.dtype.kind in 'iu': return found
+    if found.ndim == 1 and all(type(i) is int for i in given): return np.asarray(given, object)  # none, or past 64 bits
+    raise TypeError(f'not a list of ids\n- expected : whole numbers\n- observed : {repr(ids)[:80]}')
 
 class StreamDecoder:
     "Gives text as soon as it is complete."

@@ -16,13 +16,13 @@ from .vocab import (
     BYTES, Vocab, VocabError, byte_characters, checked, from_tokens, to_bytes, to_characters)
 
 # %% ../../nbs/47_formats.ipynb #86937ce8
-LARGEST = 1 << 28  # bytes: the largest text file that is read at all
+LARGEST = 1 << 27  # bytes: the largest text file that is read at all
 
 def _read_text(path: Path) -> str:
     "A text file, UTF-8, of bounded size."
-    size = os.stat(path).st_size
-    if size > LARGEST: raise VocabError(path, 'too large', f'at most {LARGEST} bytes', f'{size} bytes')
-    try: return path.read_bytes().decode()
+    with open(path, 'rb') as f: data = f.read(LARGEST + 1)
+    if len(data) > LARGEST: raise VocabError(path, 'too large', f'at most {LARGEST} bytes', 'more')
+    try: return data.decode()
     except UnicodeDecodeError as e:
         raise VocabError(path, 'not UTF-8', 'UTF-8',
                          f'byte {e.object[e.start]:#04x} at {e.start}') from None
@@ -44,6 +44,9 @@ def _read_json(path: Path) -> dict:
     except json.JSONDecodeError as e:
         raise VocabError(path, 'not JSON, or truncated', 'a JSON object',
                          f'{e.msg} at character {e.pos}') from None
+    except VocabError: raise
+    except ValueError as e:  # a number of more digits than Python reads
+        raise VocabError(path, 'not JSON that can be read', 'a JSON object', str(e)) from None
     if not isinstance(value, dict):
         raise VocabError(path, 'not an object', 'a JSON object', type(value).__name__)
     return value
@@ -198,6 +201,9 @@ def read_hf(path: str | os.PathLike) -> Vocab:
                                               for t in added):
         raise VocabError(path, 'malformed added_tokens', 'a list of {"id", "content"}',
                          json.dumps(added)[:200])
+    for token in added:
+        if odd := [f for f in ('single_word', 'lstrip', 'rstrip') if token.get(f)]:
+            raise VocabError(path, f'{odd[0]} is not supported', f"{token['content']!r} as it stands", json.dumps(token)[:200])
     special = _ids(path, {t['content']: t.get('id') for t in added})
     return from_characters(path, _ids(path, model.get('vocab')), as_pairs(path, model['merges']),
                            special,
@@ -224,6 +230,9 @@ def write_hf(vocab: Vocab, path: str | os.PathLike) -> None:
 def read_tiktoken(path: str | os.PathLike, pattern: str | None = 'gpt2',
                   special: dict[str, int] | None = None) -> Vocab:
     "The vocabulary in a `.tiktoken` file."
+    from bendml.tokenizer.split import PATTERNS
+    if pattern is not None and pattern not in PATTERNS:
+        raise VocabError(path, 'unknown pattern', f'None or one of {[*PATTERNS]}', repr(pattern))
     tokens = []
     for number, line in enumerate(_read_text(Path(path)).splitlines(), 1):
         try:

@@ -1,5 +1,5 @@
 # %%
-#| default_exp bpe
+#| default_exp bpe.__init__
 
 # %% [markdown]
 # # Byte-pair encoding

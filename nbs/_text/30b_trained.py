@@ -1,5 +1,5 @@
 # %%
-#| default_exp trained
+#| default_exp bpe.trained
 
 # %% [markdown]
 # # Trained tables

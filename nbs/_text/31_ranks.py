@@ -1,5 +1,5 @@
 # %%
-#| default_exp ranks
+#| default_exp bpe.ranks
 
 # %% [markdown]
 # # Lowest rank first
@@ -21,7 +21,7 @@
 from bendml.bpe import B, Bytes, M, Merge, Table, Tok, decode, distinct, encode, has, is_bytes, merge, roundtrip, train
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from bendml.nat import Nat, S, Z, nat
-from bendml.trained import known, to_int, wf, wf_distinct
+from bendml.bpe.trained import known, to_int, wf, wf_distinct
 
 
 # %% [markdown]

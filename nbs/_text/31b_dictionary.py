@@ -1,5 +1,5 @@
 # %%
-#| default_exp dictionary
+#| default_exp bpe.dictionary
 
 # %% [markdown]
 # # Merging by dictionary
@@ -17,10 +17,10 @@ from bendml.bpe import (
     B, Bytes, Choice, Merge, Neither, Pair, Table, Tok, best, better, encode, grow, is_bytes, merge, train)
 from bendml.laws import Cons, List, law, prove, pure
 from bendml.nat import Nat, S, Z
-from bendml.ranks import (
+from bendml.bpe.ranks import (
     Found, Nothing, Rule, apply_one, found_nothing, known_is_old, merge_leaves_none, occurs, older_or, pick,
     rank_first, rank_first_is_in_order, still_nothing, tokens)
-from bendml.trained import below, numbered, numbered_below, to_int, train_numbered, train_wf, wf
+from bendml.bpe.trained import below, numbered, numbered_below, to_int, train_numbered, train_wf, wf
 
 
 # %% [markdown]

@@ -1,5 +1,5 @@
 # %%
-#| default_exp merges
+#| default_exp bpe.merges
 
 # %% [markdown]
 # # Ids and files
@@ -20,8 +20,8 @@ from bendml.bpe import B, Bytes, M, Merge, Table, Tok, decode, distinct, encode,
 from bendml.laws import Cons, List, Nil, datatype, law, prove, pure, to_list
 from bendml.lists import append, append_assoc
 from bendml.nat import Nat, nat
-from bendml.ranks import rank_first, rank_first_is_in_order, tokens
-from bendml.trained import below_new, known, numbered, numbered_below, to_int, wf, wf_distinct
+from bendml.bpe.ranks import rank_first, rank_first_is_in_order, tokens
+from bendml.bpe.trained import below_new, known, numbered, numbered_below, to_int, wf, wf_distinct
 
 
 # %% [markdown]

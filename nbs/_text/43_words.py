@@ -130,16 +130,21 @@ def has_room(pool, ends, fill, size):
     "Can one more word, of this length, be added?"
     return fill[0] < len(ends) and fill[1] + size <= len(pool)
 
+@njit
+def put(slots, slot, text, i, size, start, value):
+    "Fill a free slot; a word of more than 16 bytes has a copy that starts at `start` in the pool."
+    key, more = _keys(text, i, size)
+    slots[slot, KEY], slots[slot, MORE] = key, more if size <= 16 else np.uint64(start)
+    slots[slot, SIZE], slots[slot, VALUE] = size, value
+
 @njit(cache=True)
 def add(slots, pool, ends, fill, slot, text, i, size, value):
-    "Put a word into its free slot; its number, counted from 0."
+    "Put a word into its free slot and into the pool; its number, counted from 0."
     number, start = fill[0], fill[1]
     for k in range(size): pool[start + k] = text[i + k]
     ends[number] = fill[1] = start + size
     fill[0] = number + 1
-    key, more = _keys(text, i, size)
-    slots[slot, KEY], slots[slot, MORE] = key, more if size <= 16 else np.uint64(start)
-    slots[slot, SIZE], slots[slot, VALUE] = size, value
+    put(slots, slot, text, i, size, start, value)
     return number
 
 
@@ -171,14 +176,14 @@ def grow(words: Words, size: int) -> Words:
                    np.empty(slots//4*3, np.int64), words.fill.copy())
     count, used = words.fill
     larger.pool[:used], larger.ends[:count] = words.pool[:used], words.ends[:count]
-    _move(words.slots, larger.slots)
+    move(words.slots, larger.slots)
     return larger
 
 
 # %%
 #| export
 @njit(cache=True)
-def _move(old, new):
+def move(old, new):
     "Every slot in use to its place in a larger table."
     mask = len(new) - 1
     for slot in old:

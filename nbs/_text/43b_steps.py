@@ -105,7 +105,7 @@ import itertools
 import numpy as np
 from bendml.bpe import B, M
 from bendml.laws import Cons, Nil, to_list
-from bendml.ranks import merge_one
+from bendml.bpe.ranks import merge_one
 
 def values(s): return [] if s == Nil() else [s.head.n if isinstance(s.head, B) else 256 + s.head.k, *values(s.tail)]
 
@@ -118,5 +118,10 @@ for word in itertools.product([97, 98], repeat=4):
 # %% [markdown]
 # ## What this does not show
 #
-# The contracts speak of the three loops, each alone. That the engine calls them in the right order, and looks the right pairs
-# up between them, is tested on ten thousand tables and texts, not proved; so is all that makes long words fast.
+# The contracts speak of these loops, each alone. That the engine calls them in the right order, and looks the right pairs
+# up between them, is tested on ten thousand tables and texts, not proved.
+#
+# The tokenizer's other compiled loops are no kernels, and are tested only: splitting (42) and the table of words (43) read eight
+# bytes at once from any place, which a buffer of single bytes does not describe; looking a pair up (44) hashes it, with products
+# that are meant to overflow; buckets (44) and training (45) follow places that stand in arrays, whose bounds are a matter of how
+# the arrays were filled; and the loop over a text (44b) passes its buffers from one of these to the next.

@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 
 from bendml.tokenizer.chars import PAD, class_table, padded
-from bendml.tokenizer.merge import NO_PAIR, insert, look
+from bendml.tokenizer.merge import _pair, _slot
 from bendml.tokenizer.split import BLOCK, GPT2, split_words
 from bendml.tokenizer.words import SIZE, VALUE, add, find, grow, has_room, words
 
@@ -94,32 +94,76 @@ text, ends, counts = counter.result()
 # ## The text as it is being merged
 #
 # All words stand one behind another in an array with one cell a byte. A token stands in the first of its cells; the
-# second and the last hold minus its length, so that the neighbours on both sides can be found. A place knows its
-# word, and so where the word ends and how much an occurrence counts.
+# second and the last hold minus its length, so that the neighbours on both sides can be found. One bit a cell says
+# whether a word begins there; that, with the number of words before every 64th cell, also tells which word a place is
+# in, and so how much an occurrence counts.
 
 # %%
 #| export
 class Text(NamedTuple):
     "The distinct words as tokens, and how often each occurs."
     tokens: np.ndarray  # int32 (cells,): a token, or minus its length
-    word: np.ndarray    # int32 (cells,): the number of the word
+    begins: np.ndarray  # uint64 (cells//64 + 1,): a bit for each cell, and one behind the last: a word begins here
+    number: np.ndarray  # int32 (cells//64 + 1,): how many words begin before these 64 cells
     counts: np.ndarray  # int64 (words,)
 
+@njit(cache=True)
+def _mark(ends, begins, number):
+    begins[0] = 1
+    for end in ends: begins[end >> 6] |= np.uint64(1) << np.uint64(end & 63)
+    for k in range(1, len(number)): number[k] = number[k - 1] + _ones(begins[k - 1])
+
+def as_text(words: np.ndarray, ends: np.ndarray, counts: np.ndarray) -> Text:
+    "What `WordCounter.result` gives, ready to be merged."
+    if len(words) >= 2**31:
+        raise ValueError('too much text to train on\n- expected : fewer than 2**31 bytes in distinct words\n'
+                         f'- observed : {len(words)}')
+    blocks = len(words)//64 + 1
+    text = Text(words.astype(np.int32), np.zeros(blocks, np.uint64), np.zeros(blocks, np.int32), counts.copy())
+    _mark(ends, text.begins, text.number)
+    return text
+
+
+# %%
+#| export
 @njit
-def after(tokens, word, i):
+def _ones(x):
+    "How many bits of a number are 1; the compiler knows this as one instruction."
+    x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64(x*np.uint64(0x0101010101010101) >> np.uint64(56))
+
+@njit
+def begins(text, i):
+    "Does a word begin at cell `i`, or the text end?"
+    return text.begins[i >> 6] >> np.uint64(i & 63) & np.uint64(1) != 0
+
+@njit
+def weight(text, i):
+    "How often the word occurs that cell `i` is in."
+    upto = text.begins[i >> 6] << np.uint64(63 - (i & 63))
+    return text.counts[text.number[i >> 6] + _ones(upto) - 1]
+
+
+# %%
+#| export
+@njit
+def after(text, i):
     "The place of the next token of the word, or -1."
     j = i + 1
-    if j < len(tokens) and tokens[j] < 0: j = i - tokens[j]
-    return j if j < len(tokens) and word[j] == word[i] else -1
+    if begins(text, j): return -1
+    if text.tokens[j] < 0: j = i - text.tokens[j]
+    return -1 if begins(text, j) else j
 
 @njit
-def before(tokens, word, i):
+def before(text, i):
     "The place of the token before, in the same word, or -1."
-    if i == 0 or word[i - 1] != word[i]: return -1
-    return i - 1 if tokens[i - 1] >= 0 else i + tokens[i - 1]
+    if begins(text, i): return -1
+    return i - 1 if text.tokens[i - 1] >= 0 else i + text.tokens[i - 1]
 
 @njit
-def fuse(tokens, word, i, j, new):
+def fuse(tokens, i, j, new):
     "Make the tokens at `i` and `j`, neighbours, one."
     end = j + 1 if j + 1 == len(tokens) or tokens[j + 1] >= 0 else j - tokens[j + 1]
     tokens[i] = new
@@ -130,19 +174,36 @@ def fuse(tokens, word, i, j, new):
 # ## Pairs
 #
 # What is known of each pair that ever was: its two tokens, its count, which slice of `places` lists its occurrences,
-# and what the heap believes of it.
+# and what the heap believes of it. `index`, a table of their numbers, finds a pair by its tokens.
 
 # %%
 #| export
 LEFT, RIGHT, COUNT, BEGIN, END, BELIEVED, FIRST = range(7)  # the columns of `pairs`, int64 (pairs, 7)
 
 @njit
+def number_of(index, pairs, a, b):
+    "The number of a pair, or -1."
+    k = _slot(_pair(a, b), index)
+    while index[k] >= 0:
+        if pairs[index[k], LEFT] == a and pairs[index[k], RIGHT] == b: return np.int64(index[k])
+        k = (k + 1) & len(index) - 1
+    return np.int64(-1)
+
+@njit
+def list_pairs(first, last, pairs, index):
+    "Put the pairs from number `first` to before `last` into the index."
+    for q in range(first, last):
+        k = _slot(_pair(pairs[q, LEFT], pairs[q, RIGHT]), index)
+        while index[k] >= 0: k = (k + 1) & len(index) - 1
+        index[k] = q
+
+@njit
 def first_place(pairs, p, places, text):
     "The first occurrence of a pair that is still there."
-    tokens, word = text.tokens, text.word
+    tokens = text.tokens
     while True:
         i = places[pairs[p, BEGIN]]
-        j = after(tokens, word, i) if tokens[i] == pairs[p, LEFT] else -1
+        j = after(text, i) if tokens[i] == pairs[p, LEFT] else -1
         if j >= 0 and tokens[j] == pairs[p, RIGHT]: return i
         pairs[p, BEGIN] += 1
 
@@ -204,17 +265,17 @@ def most_frequent(heap, n, pairs, places, text):
 @njit
 def fuse_all(p, new, pairs, places, text, index):
     "Merge every occurrence of a pair; how many there were. Their places are now first in the pair's list."
-    tokens, word = text.tokens, text.word
+    tokens = text.tokens
     a, b, fused = pairs[p, LEFT], pairs[p, RIGHT], 0
     for k in range(pairs[p, BEGIN], pairs[p, END]):
         i = places[k]
-        j = after(tokens, word, i) if tokens[i] == a else -1
+        j = after(text, i) if tokens[i] == a else -1
         if j < 0 or tokens[j] != b: continue
-        weight, left, right = text.counts[word[i]], before(tokens, word, i), after(tokens, word, j)
+        times, left, right = weight(text, i), before(text, i), after(text, j)
         if left >= 0 and tokens[left] != new:
-            pairs[look(index, tokens[left], a) & 0xFFFFFFFF, COUNT] -= weight
-        if right >= 0: pairs[look(index, b, tokens[right]) & 0xFFFFFFFF, COUNT] -= weight
-        fuse(tokens, word, i, j, new)
+            pairs[number_of(index, pairs, tokens[left], a), COUNT] -= times
+        if right >= 0: pairs[number_of(index, pairs, b, tokens[right]), COUNT] -= times
+        fuse(tokens, i, j, new)
         places[pairs[p, BEGIN] + fused] = i
         fused += 1
     pairs[p, COUNT] = 0
@@ -231,13 +292,13 @@ def fuse_all(p, new, pairs, places, text, index):
 @njit
 def neighbours(p, fused, new, pairs, places, text, known, number, fill):
     "Count (or, if `fill`, list) the occurrences of the new token's pairs; how many pairs there are."
-    tokens, word = text.tokens, text.word
+    tokens = text.tokens
     for k in range(pairs[p, BEGIN], pairs[p, BEGIN] + fused):
         i = places[k]
         for side in range(2):
-            start = before(tokens, word, i) if side == 0 else i
+            start = before(text, i) if side == 0 else i
             if start < 0 or side == 0 and tokens[start] == new: continue
-            end = after(tokens, word, start)
+            end = after(text, start)
             if end < 0: continue
             x = tokens[start] if side == 0 else tokens[end]
             q = known[side, x]
@@ -247,7 +308,7 @@ def neighbours(p, fused, new, pairs, places, text, known, number, fill):
                 pairs[q, COUNT] = pairs[q, END] = 0
                 number += 1
             if fill: places[pairs[q, END]] = start
-            else: pairs[q, COUNT] += text.counts[word[i]]
+            else: pairs[q, COUNT] += weight(text, i)
             pairs[q, END] += 1
     return number
 
@@ -270,13 +331,13 @@ def lay_out(first, number, used, pairs):
 @njit
 def squeeze(number, pairs, places, text, p, fused):
     "Drop from all lists what is gone (of `p`, keep what was just fused); how many places are in use."
-    tokens, word, used = text.tokens, text.word, 0
+    tokens, used = text.tokens, 0
     for q in range(number):
         begin = used
         for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END]
                        if pairs[q, COUNT] else 0):
             i = places[k]
-            j = after(tokens, word, i) if tokens[i] == pairs[q, LEFT] else -1
+            j = after(text, i) if tokens[i] == pairs[q, LEFT] else -1
             if q == p or j >= 0 and tokens[j] == pairs[q, RIGHT]:
                 places[used] = i
                 used += 1
@@ -294,11 +355,11 @@ def squeeze(number, pairs, places, text, p, fused):
 @njit
 def first_pairs(text, places):
     "The pairs of bytes in the order in which they first appear, with their lists; how many there are."
-    tokens, word = text.tokens, text.word
+    tokens = text.tokens
     known, pairs, number = np.full((256, 256), -1, np.int32), np.empty((1 << 17, 7), np.int64), 0
     for fill in range(2):
         for i in range(len(tokens) - 1):
-            if word[i] != word[i + 1]: continue
+            if begins(text, i + 1): continue
             q = known[tokens[i], tokens[i + 1]]
             if q < 0:
                 q = known[tokens[i], tokens[i + 1]] = number
@@ -306,7 +367,7 @@ def first_pairs(text, places):
                 pairs[q, COUNT] = pairs[q, END] = 0
                 number += 1
             if fill: places[pairs[q, END]] = i
-            else: pairs[q, COUNT] += text.counts[word[i]]
+            else: pairs[q, COUNT] += weight(text, i)
             pairs[q, END] += 1
         if not fill: lay_out(0, number, 0, pairs)
     return pairs, number
@@ -321,8 +382,8 @@ def wider(array, length):
 @njit
 def enter(first, number, pairs, places, text, index, heap, size):
     "Put new pairs into the index and on the heap; the size of the heap."
+    list_pairs(first, number, pairs, index)
     for q in range(first, number):
-        insert(index, pairs[q, LEFT], pairs[q, RIGHT], 0, q)
         pairs[q, BELIEVED], pairs[q, FIRST] = pairs[q, COUNT], first_place(pairs, q, places, text)
         heap[size, 0] = q
         rise(heap[:, 0], size, pairs)
@@ -335,11 +396,11 @@ def enter(first, number, pairs, places, text, index, heap, size):
 @njit(nogil=True, cache=True)
 def merge_all(text, merges, progress):
     "Fill `merges`; how many before the pairs run out. `progress`: merges done; set from outside: stop."
-    places = np.empty(len(text.tokens) + len(text.tokens)//4 + 1024, np.int32)
+    places = np.empty(len(text.tokens) + len(text.tokens)//16 + 1024, np.int32)
     pairs, number = first_pairs(text, places)
     used = pairs[number - 1, END] if number else 0
     known = np.full((2, 256 + len(merges)), -1, np.int32)
-    index, heap = np.full((2*len(pairs), 2), NO_PAIR), np.empty((len(pairs), 1), np.int32)
+    index, heap = np.full(2*len(pairs), -1, np.int32), np.empty((len(pairs), 1), np.int32)
     size = enter(0, number, pairs, places, text, index, heap, 0)
     for done in range(len(merges)):
         size = most_frequent(heap[:, 0], size, pairs, places, text)
@@ -350,8 +411,8 @@ def merge_all(text, merges, progress):
         if used + 2*fused > len(places): used = squeeze(number, pairs, places, text, p, fused)
         if number + 2*min(fused, new) + 2 > len(pairs):
             pairs, heap = wider(pairs, 2*len(pairs)), wider(heap, 2*len(heap))
-            index = np.full((2*len(pairs), 2), NO_PAIR)
-            for q in range(number): insert(index, pairs[q, LEFT], pairs[q, RIGHT], 0, q)
+            index = np.full(2*len(pairs), -1, np.int32)
+            list_pairs(0, number, pairs, index)
         first, number = number, neighbours(p, fused, new, pairs, places, text, known, number, False)
         used = lay_out(first, number, used, pairs)
         neighbours(p, fused, new, pairs, places, text, known, number, True)
@@ -366,20 +427,13 @@ def merge_all(text, merges, progress):
 # %%
 #| export
 def train_words(
-    text: np.ndarray,                    # uint8 (bytes,): distinct words, one behind another
-    ends: np.ndarray,                    # int64 (words,): where each ends
-    counts: np.ndarray,                  # int64 (words,): how often each occurs
+    text: Text,
     merges: int,                         # how many at most
     progress: np.ndarray | None = None,  # int64 (2,): merges done; whether to stop
 ) -> np.ndarray:                         # int32 (merges, 2): token 256 + k is made of the two in row k
-    "The merges that the specification's `train` finds."
-    if len(text) >= 2**31:
-        raise ValueError('too much text to train on\n- expected : fewer than 2**31 bytes in distinct words\n'
-                         f'- observed : {len(text)}')
-    state = Text(text.astype(np.int32), np.repeat(np.arange(len(ends), dtype=np.int32),
-                                                  np.diff(ends, prepend=0)), counts)
+    "The merges that the specification's `train` finds. Uses the text up."
     found = np.empty((merges, 2), np.int32)
-    return found[:merge_all(state, found, np.zeros(2, np.int64) if progress is None else progress)]
+    return found[:merge_all(text, found, np.zeros(2, np.int64) if progress is None else progress)]
 
 
 # %% [markdown]
@@ -387,10 +441,10 @@ def train_words(
 
 # %%
 one = np.frombuffer(b'aaabdaaabac', np.uint8)
-train_words(one, np.array([11]), np.array([1]), 3).tolist()
+train_words(as_text(one, np.array([11]), np.array([1])), 3).tolist()
 
 # %%
-train_words(*counter.result(), 4).tolist()
+train_words(as_text(*counter.result()), 4).tolist()
 
 
 # %% [markdown]
@@ -423,7 +477,7 @@ for sample in (b'aaaaaaa aaaa aaa', b'ab abab ababab ba',
                'the café, the CAFÉ and the cafés; cafés!'.encode(), bytes(range(50))*2):
     counter = WordCounter()
     counter.add(sample)
-    assert train_words(*counter.result(), 50).tolist() == plain(split(sample), 50)
+    assert train_words(as_text(*counter.result()), 50).tolist() == plain(split(sample), 50)
 
 # %% [markdown]
 # ## What this does not show

@@ -40,7 +40,9 @@ class Vocab:
     pattern: str | None = 'gpt2'              # one of `split.PATTERNS`; None: words are not cut
     whole: tuple[int, ...] = ()               # tokens for words equal to them, though no merges lead there
 
-    def __len__(self) -> int: return max(len(self.tokens), 1 + max(self.special.values(), default=-1))
+    @property
+    def size(self) -> int: return max(len(self.tokens), 1 + max(self.special.values(), default=-1))
+    def __len__(self) -> int: return self.size
 
 
 # %% [markdown]
@@ -55,6 +57,21 @@ class Vocab:
 
 # %%
 #| export
+def _check_types(vocab, where) -> None:
+    "Refuse what is no vocabulary at all."
+    def refuse(expected, observed): raise VocabError(where, 'not a vocabulary', expected, repr(observed)[:80])
+    if not isinstance(vocab, Vocab): refuse('a Vocab', vocab)
+    for t in vocab.tokens:
+        if not isinstance(t, bytes): refuse('tokens that are bytes', t)
+    for merge in vocab.merges:
+        if not isinstance(merge, tuple) or [*map(type, merge)] != [int]*3: refuse('merges of three ids', merge)
+    for text, i in vocab.special.items():
+        if not isinstance(text, str) or type(i) is not int: refuse('an id for each special text', {text: i})
+        try: text.encode()
+        except UnicodeEncodeError: refuse('special texts that are Unicode', text)
+    for i in vocab.whole:
+        if type(i) is not int or not 0 <= i < len(vocab.tokens) or not vocab.tokens[i]: refuse('ids of tokens in whole', i)
+
 def _check_merges(tokens, merges, where) -> set[int]:
     "Refuse a merge whose parts are not there yet, or whose result is wrong; the ids that can be made."
     made = {i for i, t in enumerate(tokens) if len(t) == 1}
@@ -83,13 +100,14 @@ def _check_merges(tokens, merges, where) -> set[int]:
 
 # %%
 #| export
-MOST = 1 << 21  # ids: ten times as many as the largest vocabularies in use
+MOST = (1 << 21) - 1  # ids: ten times as many as the largest vocabularies in use; an id has 21 bits in the compiled loops
 
 def checked(vocab: Vocab, where: str = 'vocabulary') -> Vocab:
     "The same vocabulary, if it is well-formed; `VocabError` says what is wrong."
+    _check_types(vocab, where)
     tokens, special = vocab.tokens, vocab.special
-    if len(vocab) > MOST:
-        raise VocabError(where, 'too large', f'at most {MOST} ids', f'{len(vocab)} ids')
+    if vocab.size > MOST:
+        raise VocabError(where, 'too large', f'at most {MOST} ids', f'{vocab.size} ids')
     twice = [t for t, n in Counter(tokens).items() if t and n > 1]
     if twice: raise VocabError(where, 'duplicate token', 'every token once', f'{twice[0]!r} twice')
     made = _check_merges(tokens, vocab.merges, where) | set(vocab.whole)

@@ -14,7 +14,7 @@
 # %%
 #| hide
 #| export
-import mmap, os, struct
+import os, struct
 
 from bendml.data import fetch
 from bendml.tokenizer.formats import as_pairs, from_characters
@@ -27,25 +27,22 @@ from bendml.tokenizer.vocab import Vocab, VocabError
 #| export
 _SCALARS = {0: 'B', 1: 'b', 2: 'H', 3: 'h', 4: 'I', 5: 'i', 6: 'f', 7: '?', 10: 'Q', 11: 'q', 12: 'd'}
 
+MOST_VALUES = 1 << 22  # in a list: twice the largest vocabulary
+
 class _Head:
-    "The head of a GGUF file, read from front to back."
-    def __init__(self, path, data): self.path, self.data, self.at = path, data, 0
+    "The head of a GGUF file, read from front to back, and not mapped: another program may cut the file meanwhile."
+    def __init__(self, path, file):
+        self.path, self.file, self.size, self.at = path, file, os.fstat(file.fileno()).st_size, 0
 
-    def number(self, code: str):
-        size = struct.calcsize(code)
-        if self.at + size > len(self.data):
-            raise VocabError(self.path, 'truncated', f'{size} bytes at {self.at}',
-                             f'a file of {len(self.data)} bytes')
+    def read(self, size: int) -> bytes:
+        data = self.file.read(size) if size <= self.size - self.at else b''
+        if len(data) < size:
+            raise VocabError(self.path, 'truncated', f'{size} bytes at {self.at}', f'a file of {self.size} bytes')
         self.at += size
-        return struct.unpack_from('<' + code, self.data, self.at - size)[0]
+        return data
 
-    def text(self) -> bytes:
-        size = self.number('Q')
-        if size > len(self.data) - self.at:
-            raise VocabError(self.path, 'truncated', f'a text of {size} bytes at {self.at}',
-                             f'a file of {len(self.data)} bytes')
-        self.at += size
-        return self.data[self.at - size:self.at]
+    def number(self, code: str): return struct.unpack('<' + code, self.read(struct.calcsize(code)))[0]
+    def text(self) -> bytes: return self.read(self.number('Q'))
 
     def value(self, kind: int):
         if kind == 8: return self.text()
@@ -54,8 +51,8 @@ class _Head:
             raise VocabError(self.path, 'unknown type of value', f'one of {[*_SCALARS, 8, 9]}',
                              f'{kind} at {self.at - 4}')
         inner, count = self.number('I'), self.number('Q')
-        if inner == 9 or count > len(self.data) - self.at:
-            raise VocabError(self.path, 'malformed list', 'a flat list within the file',
+        if inner == 9 or count > MOST_VALUES:
+            raise VocabError(self.path, 'malformed list', f'a flat list of at most {MOST_VALUES} values',
                              f'{count} values of type {inner}')
         return [self.value(inner) for _ in range(count)]
 
@@ -64,15 +61,12 @@ class _Head:
 #| export
 def gguf_metadata(path: str | os.PathLike) -> dict:
     "The keys and values at the head of a GGUF file; texts as bytes."
-    size = os.stat(path).st_size
-    if size < 24: raise VocabError(path, 'not a GGUF file', 'at least 24 bytes', f'{size} bytes')
-    with open(path, 'rb') as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        head = _Head(path, data)
-        magic, version, _, count = data[:4], *struct.unpack_from('<IQQ', data, 4)
+    with open(path, 'rb') as f:
+        head, found = _Head(path, f), {}
+        magic, version, _, count = struct.unpack('<4sIQQ', head.read(24))
         if magic != b'GGUF' or version not in (2, 3):
             raise VocabError(path, 'not a GGUF file', 'GGUF, version 2 or 3',
                              f'{magic!r}, version {version}')
-        head.at, found = 24, {}
         for _ in range(count):
             key = head.text()
             if key in found: raise VocabError(path, 'duplicate key', 'every key once', repr(key))

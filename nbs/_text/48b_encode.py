@@ -17,12 +17,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from types import SimpleNamespace
 from typing import BinaryIO
 
 import numpy as np
 
-from bendml.tokenizer.vocab import BYTES, Vocab
+from bendml.tokenizer.vocab import BYTES, Vocab, VocabError
 
 
 # %%
@@ -59,40 +60,62 @@ class _Engine:
 
     @cached_property
     def _engine(self):
-        "Tables for the compiled loops."
-        from bendml.tokenizer import chars, merge, split
+        "Tables for the compiled loops, and memories that no thread uses."
+        from bendml.tokenizer import chars, memory, split
         vocab, missing = self.vocab, len(self.vocab)
         byte_ids = np.full(256, missing, np.int32)
         for i, t in enumerate(vocab.tokens):
             if len(t) == 1: byte_ids[t[0]] = i
+        if vocab.pattern not in {None, *split.PATTERNS}:
+            raise VocabError('vocabulary', 'unknown pattern', f'None or one of {[*split.PATTERNS]}', repr(vocab.pattern))
         number = split.WHOLE if vocab.pattern is None else list(split.PATTERNS).index(vocab.pattern)
-        return SimpleNamespace(
-            merge=merge, padded=chars.padded, settled=chars.settled, pattern=number,
-            classes=chars.class_table(number == split.O200K), byte_ids=byte_ids, missing=missing,
-            lacking=missing in byte_ids, pairs=merge.pair_table(np.array(vocab.merges, np.int32)), idle=[])
+        tables = memory.tables(chars.class_table(number == split.O200K), byte_ids, np.array(vocab.merges, np.int32),
+                              vocab.tokens, vocab.whole)
+        return SimpleNamespace(memory=memory, padded=chars.padded, pad=bytes(chars.PAD), settled=chars.settled,
+                               pattern=number, tables=tables, missing=missing, idle=[],
+                               lacking=bytes(np.flatnonzero(byte_ids == missing).tolist()))
 
     @contextmanager
     def _memory(self):
-        "A memory of words that no other thread uses meanwhile."
+        "A memory of words, and space for ids, that no other thread uses meanwhile."
         engine = self._engine
         try: memory = engine.idle.pop()
-        except IndexError:
-            memory = engine.merge.memory(len(self.vocab.merges),
-                                         whole={self.vocab.tokens[i]: i for i in self.vocab.whole})
+        except IndexError: memory = engine.memory.memory(len(self.vocab.merges)), np.empty(SPACE, np.int32)
         yield memory
         engine.idle.append(memory)
 
-    def _encode(self, kernel, data: bytes, *places):
-        "Run a compiled loop over a text: what it returns, and the ids. Refuses a byte that has no token."
-        e, out = self._engine, np.empty(len(data), np.int32)
-        with self._memory() as memory:
-            result = kernel(e.padded(data), *places, e.pattern, e.classes, e.byte_ids, e.pairs, memory,
-                            out)
-        if e.lacking and e.missing in out[:result if isinstance(result, int) else result[1]]:
-            lacking = set(np.flatnonzero(e.byte_ids == e.missing).tolist()) & set(data)
+    def _complete(self, ids: np.ndarray, text: bytes) -> np.ndarray:
+        "The ids of a text, if each of its bytes has a token."
+        e = self._engine
+        if e.lacking and e.missing in ids:
             raise TokenError('a byte without a token', 'bytes of this vocabulary',
-                             ', '.join(f'{b:#04x}' for b in sorted(lacking)))
-        return result, out
+                             ', '.join(f'{b:#04x}' for b in sorted(set(e.lacking) & set(text))))
+        return ids
+
+    def _one(self, text: bytes) -> np.ndarray:
+        "The ids of a text."
+        e, n = self._engine, len(text)
+        with self._memory() as (memory, space):
+            ids = space if n <= SPACE else np.empty(n, np.int32)
+            _, count = e.memory.encode_words(e.padded(text), 0, n, n, e.pattern, e.tables, memory, ids)
+            return self._complete(ids[:count], text).copy()
+
+    def _each(self, texts: list[bytes], threads: int) -> list[np.ndarray]:
+        "The ids of each text, in scratch space."
+        e, sizes = self._engine, np.fromiter(map(len, texts), np.int64, len(texts))
+        text, ends = np.frombuffer(GAP.join([*texts, e.pad]), np.uint8), np.cumsum(sizes + len(GAP)) - len(GAP)
+        starts, counts, out = ends - sizes, np.empty(len(texts), np.int64), np.empty(len(text), np.int32)
+        counter, step = np.zeros(1, np.int64), max(1, len(texts)//(16*threads))
+        def work():
+            with self._memory() as (memory, _):
+                e.memory.encode_texts(text, starts, ends, counter, step, counts, e.pattern, e.tables, memory, out)
+        if threads > 1:
+            with ThreadPoolExecutor(threads - 1) as pool:
+                others = [pool.submit(work) for _ in range(threads - 1)]
+                work()
+            for job in others: job.result()
+        else: work()
+        return [self._complete(out[i:i + n], t) for i, n, t in zip(starts.tolist(), counts.tolist(), texts)]
 
 
 # %% [markdown]
@@ -109,28 +132,21 @@ class _Encoder(_Engine):
     def _special(self, allowed, disallowed) -> tuple[dict[bytes, int], list[bytes]]:
         "The special tokens to be read as such, and those to be refused."
         special = self.vocab.special
-        chosen = set(special) if allowed == 'all' else set(allowed)
-        refused = set(special) - chosen if disallowed == 'all' else set(disallowed) - chosen
+        chosen = _choice(allowed, special)
         if unknown := chosen - set(special):
             raise TokenError('not a special token', ', '.join(map(repr, special)) or 'none: there are no special tokens',
                              ', '.join(map(repr, sorted(unknown))))
-        return {t.encode(): special[t] for t in chosen}, [t.encode() for t in refused]
+        return {t.encode(): special[t] for t in chosen}, [to_utf8(t) for t in _choice(disallowed, special) - chosen]
 
-    def _texts(self, texts: list[str | bytes], allowed, disallowed, as_array: bool) -> list:
+    def _texts(self, texts: list[bytes], special: dict, refused: list, as_array: bool, threads: int = 1) -> list:
         "The ids of each text."
-        special, refused = self._special(allowed, disallowed)
-        texts = [ordinary(to_utf8(text), refused) for text in texts]
+        for text in texts: ordinary(text, refused)
         found = [list(cuts(text, special)) for text in texts] if special else None
-        pieces = texts if found is None else [p for text, places in zip(texts, found) for p in between(text, places)]
-        sizes, counts = np.fromiter(map(len, pieces), np.int64, len(pieces)), np.empty(len(pieces), np.int64)
-        starts = np.cumsum(sizes + len(GAP)) - sizes - len(GAP)
-        total, out = self._encode(self._engine.merge.encode_texts, GAP.join(pieces), starts,
-                                  starts + sizes, counts)
-        ids = out[:total].copy() if as_array else out[:total].tolist()
-        ends = np.cumsum(counts).tolist()
-        parts = iter([ids] if len(pieces) == 1 else [ids[i:j] for i, j in zip([0, *ends], ends)])
-        if found is None: return list(parts)
-        return [with_special(parts, places, as_array) for places in found]
+        pieces = [p for text, places in zip(texts, found) for p in between(text, places)] if special else texts
+        parts = [ids.copy() if as_array else ids.tolist() for ids in self._each(pieces, min(threads, len(pieces) or 1))]
+        if not special: return parts
+        left = iter(parts)
+        return [with_special(left, places, as_array) for places in found]
 
     def encode(
         self,
@@ -141,15 +157,30 @@ class _Encoder(_Engine):
         as_array: bool = False,                           # int32 (ids,) instead of a list
     ) -> list[int] | np.ndarray:
         "The ids of a text."
-        return self._texts([text], allowed_special, disallowed_special, as_array)[0]
+        special, refused = self._special(allowed_special, disallowed_special)
+        data = to_utf8(text)
+        if special: return self._texts([data], special, refused, as_array)[0]
+        ids = self._one(ordinary(data, refused))
+        return ids if as_array else ids.tolist()
 
 
 # %%
 #| export
 GAP = bytes(4)  # between texts that are encoded together: no character of one reaches into the next
 
+def names_of(special: Iterable[str]) -> list[str]:
+    "Special tokens as a list, each once."
+    found = list(special) if isinstance(special, Iterable) and not isinstance(special, (str, bytes)) else [None]
+    if not all(isinstance(t, str) and t for t in found):
+        raise TypeError(f"not special tokens\n- expected : a list of texts, such as ['<|endoftext|>']\n- observed : {repr(special)[:80]}")
+    return list(dict.fromkeys(found))
+
+def _choice(chosen: Iterable[str] | str, special: Iterable[str]) -> set[str]:
+    "Which special tokens are meant; 'all' are all."
+    return set(special if isinstance(chosen, str) and chosen == 'all' else names_of(chosen))
+
 def ordinary(text: bytes, refused: list[bytes]) -> bytes:
-    "The text, if none of the refused special tokens is in it."
+    "The text, if none of these special tokens is in it."
     for token in refused:
         if (at := text.find(token)) >= 0:
             name = token.decode()
@@ -197,40 +228,43 @@ class _Bulk(_Encoder):
         as_array: bool = False,       # a list of arrays, made several times faster than lists
     ) -> list:
         "The ids of each text, several texts at a time."
-        texts, threads = list(texts), threads or os.cpu_count() or 1
-        step = max(1, len(texts)//(8*threads))
-        parts = [texts[i:i + step] for i in range(0, len(texts), step)]
-        encode = lambda part: self._texts(part, allowed_special, disallowed_special, as_array)
-        self._engine
-        with ThreadPoolExecutor(threads) as pool:
-            return [ids for part in pool.map(encode, parts) for ids in part]
+        threads = at_least_one('threads', os.cpu_count() or 1 if threads is None else threads)
+        choice, found, group, size = self._special(allowed_special, disallowed_special), [], [], 0
+        def use(group): found.extend(self._texts(group, *choice, as_array, threads))
+        for text in texts:
+            group.append(to_utf8(text))
+            size += len(group[-1])
+            if size >= GROUP and len(group) >= 16*threads:
+                use(group)
+                group, size = [], 0
+        use(group)
+        return found
 
     def encode_file(
         self,
         path: str | os.PathLike,     # a text file of any size
-        out: str | os.PathLike,      # where the ids go, as plain numbers one after another
+        out: str | os.PathLike,      # where the ids go, as plain numbers one after another; whole or not at all
         *,
         allowed_special: Iterable[str] | str = (),
         block: int = 1 << 22,        # bytes that are read at a time
         progress: bool | None = None,  # None: on a terminal
     ) -> np.ndarray:                 # a memmap of `out`; uint16, or uint32 from 65536 ids on
         "Encode a file in constant memory; other special tokens than the allowed are ordinary text."
-        special, dtype = self._special(allowed_special,
-                                       ())[0], np.uint16 if len(self.vocab) < 1 << 16 else np.uint32
-        with open(path, 'rb') as source, open(out, 'wb') as sink, _bar(os.path.getsize(path), 'B',
-                                                                       progress) as bar:
+        special, e = self._special(allowed_special, ())[0], self._engine
+        dtype = np.uint16 if len(self.vocab) < 1 << 16 else np.uint32
+        with open(path, 'rb') as source, replacing(out) as sink, _bar(os.path.getsize(path), 'B', progress) as bar:
             def write_ids(data, bound):
-                i = 0
+                text, ids, i = e.padded(data), np.empty(len(data), np.int32), 0
                 for start, end, token in cuts(data, special):
-                    (i, count), ids = self._encode(self._engine.merge.encode_words, data, i, start,
-                                                   min(bound, start))
-                    ids[:count].astype(dtype).tofile(sink)
+                    with self._memory() as (memory, _):
+                        i, count = e.memory.encode_words(text, i, start, min(bound, start), e.pattern, e.tables, memory, ids)
+                    self._complete(ids[:count], data).astype(dtype).tofile(sink)
                     if i < start: break
                     if token >= 0: np.array([token], dtype).tofile(sink)
                     i = end
                 bar.update(i)
                 return i
-            self._in_blocks(source, block, special, write_ids)
+            self._in_blocks(source, at_least_one('block', block), special, write_ids)
         return np.memmap(out, dtype, 'r') if os.path.getsize(out) else np.empty(0, dtype)
 
     def _in_blocks(self, source: BinaryIO, block: int, special: dict[bytes, int], use) -> None:
@@ -240,13 +274,31 @@ class _Bulk(_Encoder):
             new = source.read(max(block, len(rest)))
             data = rest + new
             bound = e.settled(e.padded(data), len(data),
-                              e.classes) if new and self.vocab.pattern else 0 if new else len(data)
+                              e.tables.classes) if new and self.vocab.pattern else 0 if new else len(data)
             rest = data[use(data, max(0, min(bound, len(data) - longest)) if new else len(data)):]
             if not new: return
 
 
 # %%
 #| export
+GROUP = 1 << 24  # bytes that are encoded together: how much scratch space a large batch takes
+SPACE = 1 << 21  # ids for which a thread keeps space from one text to the next
+
+def at_least_one(name: str, value: int) -> int:
+    "The value, if it is a number from 1 on."
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise TokenError(f'{name} is no number of {name}', 'a whole number from 1 on', repr(value))
+    return value
+
+@contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    "A new file that takes the place of `path` when all has gone well, and is removed when not."
+    new = Path(path).with_name(Path(path).name + '.new')
+    try:
+        with open(new, 'wb') as f: yield f
+        os.replace(new, path)
+    finally: new.unlink(missing_ok=True)
+
 def _bar(total: int, unit: str, progress: bool | None):
     "A progress bar on standard error."
     from tqdm import tqdm

@@ -25,10 +25,10 @@ import numpy as np
 
 from bendml.data import fetch
 from bendml.tokenizer.decode import StreamDecoder, _Decoder
-from bendml.tokenizer.encode import TokenError, _bar, _Bulk, cuts, to_utf8
+from bendml.tokenizer.encode import TokenError, _bar, _Bulk, at_least_one, cuts, names_of, to_utf8
 from bendml.tokenizer.formats import read_gpt2, read_hf, read_tiktoken, write
 from bendml.tokenizer.gguf import read_gguf
-from bendml.tokenizer.vocab import BYTES, Vocab, VocabError, checked
+from bendml.tokenizer.vocab import BYTES, MOST, Vocab, VocabError, checked
 _all_ = ['StreamDecoder', 'TokenError', 'Vocab', 'VocabError']
 
 
@@ -54,25 +54,24 @@ class _Trainer(_Bulk):
     ) -> 'Tokenizer':
         "Learn the merges of texts: the most frequent pair again and again, of equals the one that appears first."
         from bendml.tokenizer.split import PATTERNS
-        special_tokens = list(dict.fromkeys(special_tokens))
-        merges = vocab_size - 256 - len(special_tokens)
-        if merges < 0:
-            raise TokenError('vocabulary too small', f'at least {256 + len(special_tokens)} ids',
-                             str(vocab_size))
+        special_tokens = names_of(special_tokens)
+        least = 256 + len(special_tokens)
+        if at_least_one('vocab_size', vocab_size) < least: raise TokenError('vocabulary too small', f'at least {least} ids', str(vocab_size))
+        if vocab_size > MOST: raise TokenError('vocabulary too large', f'at most {MOST} ids', str(vocab_size))
+        merges = vocab_size - least
         if pattern is not None and pattern not in PATTERNS:
             raise TokenError('unknown pattern', f'None or one of {[*PATTERNS]}', repr(pattern))
         start = cls(Vocab(BYTES, (), {t: 256 + k for k, t in enumerate(special_tokens)}, pattern))
-        counter = start._count(texts, progress)
-        found, tokens = _merge(counter.result(), merges, progress), list(BYTES)
+        found, tokens = _merge(start._count(texts, progress), merges, progress), list(BYTES)
         for a, b in found: tokens.append(tokens[a] + tokens[b])
         made = tuple((a, b, 256 + k) for k, (a, b) in enumerate(found))
         return cls(Vocab(tuple(tokens), made, {t: len(tokens) + k for k, t in enumerate(special_tokens)},
                          pattern))
 
     def _count(self, texts, progress):
-        "Count the words of texts."
-        from bendml.tokenizer.train import WordCounter
-        counter = WordCounter(self._engine.pattern, self._engine.classes)
+        "The distinct words of texts."
+        from bendml.tokenizer.train import WordCounter, as_text
+        counter = WordCounter(self._engine.pattern, self._engine.tables.classes)
         special, _ = self._special('all', ())
         with _bar(None, 'B', progress) as bar:
             def count(data, bound):
@@ -89,17 +88,17 @@ class _Trainer(_Bulk):
                 else:
                     data = to_utf8(text)
                     count(data, len(data))
-        return counter
+        return as_text(*counter.result())
 
 
 # %%
 #| export
-def _merge(counted, merges: int, progress: bool | None) -> list[list[int]]:
+def _merge(text, merges: int, progress: bool | None) -> list[list[int]]:
     "Find the merges in another thread, so that the bar moves and the keyboard can interrupt."
     from bendml.tokenizer.train import train_words
     state = np.zeros(2, np.int64)
     with ThreadPoolExecutor(1) as pool, _bar(merges, ' merges', progress) as bar:
-        job = pool.submit(train_words, *counted, merges, state)
+        job = pool.submit(train_words, text, merges, state)
         try:
             while not job.done():
                 try: job.exception(timeout=0.1)

@@ -81,8 +81,9 @@ def detokenize(files, name, pattern):
     "Turn ids, numbers in FILES or on standard input, back into text."
     tokenizer = _load(name, pattern)
     for data in _inputs(files):
-        try: sys.stdout.buffer.write(tokenizer.decode_bytes([int(word) for word in data.split()]))
+        try: text = tokenizer.decode_bytes([int(word) for word in data.split()])
         except ValueError as e: raise click.ClickException(str(e)) from None
+        sys.stdout.buffer.write(text)
 
 
 # %%
