@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['SIZES', 'Config', 'Norm', 'Linear', 'Block', 'Gpt2', 'layer_norm', 'linear', 'gelu', 'attention', 'block_forward',
-           'forward', 'init', 'count', 'published', 'check_tensors', 'from_tensors', 'sizes_of', 'to_tensors']
+           'forward', 'init', 'parameters', 'from_parameters', 'count', 'published', 'check_tensors', 'from_tensors',
+           'sizes_of', 'to_tensors']
 
 # %% ../nbs/72_gpt2.ipynb #98914b34
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -136,9 +137,21 @@ def init(
     blocks = tuple(Block(norm(), layer(3*c, c), layer(c, c), norm(), layer(4*c, c), layer(c, 4*c)) for _ in range(config.layers))
     return Gpt2(config, tokens, positions, blocks, norm())
 
+def parameters(model: Gpt2) -> list[np.ndarray]:
+    "All parameters, in the order of the published file."
+    return [model.tokens, model.positions, *(a for block in model.blocks for pair in block for a in pair), *model.norm]
+
+def from_parameters(config: Config, arrays: Iterable[np.ndarray]) -> Gpt2:
+    "A network from its parameters in that order."
+    left = iter(arrays)
+    pair = lambda kind: kind(next(left), next(left))
+    tokens, positions = next(left), next(left)
+    blocks = tuple(Block(*map(pair, (Norm, Linear, Linear, Norm, Linear, Linear))) for _ in range(config.layers))
+    return Gpt2(config, tokens, positions, blocks, pair(Norm))
+
 def count(model: Gpt2) -> int:
     "How many parameters a network has."
-    return model.tokens.size + model.positions.size + sum(a.size for part in (*model.blocks, (model.norm,)) for pair in part for a in pair)
+    return sum(a.size for a in parameters(model))
 
 # %% ../nbs/72_gpt2.ipynb #3f6d6441
 def published(config: Config) -> dict[str, Wanted]:
@@ -173,11 +186,8 @@ def from_tensors(
     tensors = {name.removeprefix('transformer.'): a for name, a in tensors.items()}
     config = config or sizes_of(tensors)
     check_tensors(tensors, config)
-    norm = lambda name: Norm(tensors[name + '.weight'], tensors[name + '.bias'])
-    conv1d = lambda name: Linear(np.ascontiguousarray(tensors[name + '.weight'].T), tensors[name + '.bias'])
-    blocks = tuple(Block(norm(h + 'ln_1'), conv1d(h + 'attn.c_attn'), conv1d(h + 'attn.c_proj'), norm(h + 'ln_2'),
-                         conv1d(h + 'mlp.c_fc'), conv1d(h + 'mlp.c_proj')) for h in (f'h.{i}.' for i in range(config.layers)))
-    return Gpt2(config, tensors['wte.weight'], tensors['wpe.weight'], blocks, norm('ln_f'))
+    turned = lambda name, wanted: np.ascontiguousarray(tensors[name].T) if wanted.transposed else tensors[name]
+    return from_parameters(config, [turned(*item) for item in published(config).items()])
 
 def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     "The sizes that the tensors' shapes say; every GPT-2 has 64 channels a head."
@@ -191,5 +201,4 @@ def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
 # %% ../nbs/72_gpt2.ipynb #1a992130
 def to_tensors(model: Gpt2) -> dict[str, np.ndarray]:
     "The parameters in the published names and layouts."
-    parts = [model.tokens, model.positions, *(a for block in model.blocks for pair in block for a in pair), *model.norm]
-    return {name: a.T if wanted.transposed else a for (name, wanted), a in zip(published(model.config).items(), parts)}
+    return {name: a.T if wanted.transposed else a for (name, wanted), a in zip(published(model.config).items(), parameters(model))}
