@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['GGUF_NAMES', 'HF_NAMES', 'Config', 'Block', 'Llama', 'rms_norm', 'silu', 'feed_forward', 'attention', 'forward',
-           'block_shapes', 'wanted', 'setting', 'gguf_config', 'hf_config', 'from_tensors', 'config_of', 'load_gguf',
-           'init']
+           'block_shapes', 'wanted', 'gguf_config', 'hf_config', 'from_tensors', 'config_of', 'load_gguf', 'init']
 
 # %% ../nbs/74_llama.ipynb #055d86c0
 import json, math
@@ -20,7 +19,7 @@ from numpy import float32
 from .attention import attend, join_heads, split_heads
 from .checkpoint.gguf import read_gguf
 from .checkpoint.weights import Weights
-from .checks import Wanted, WeightsError, check_ids, check_shapes, check_tied
+from .checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, setting
 from .rope import angles, rotate_pairs, to_pairs
 
 # %% ../nbs/74_llama.ipynb #75159d67
@@ -137,13 +136,6 @@ def wanted(c: Config, names: Mapping[str, str]) -> dict[str, Wanted]:
     return out
 
 # %% ../nbs/74_llama.ipynb #41232bd4
-def setting(settings: Mapping, name: str, kinds: tuple[type, ...] = (int,), default=None):
-    "A setting of the right type, or its default; `WeightsError` if it is neither."
-    value = settings[name] if name in settings else default
-    if value is None and default is None: raise WeightsError(f'setting {name}', kinds[0].__name__, 'nothing')
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds: raise WeightsError(f'setting {name}', kinds[0].__name__, repr(value)[:60])
-    return value
-
 def gguf_config(settings: Mapping, vocab: int, tied: bool) -> Config:
     "The sizes that a GGUF file's settings say."
     if (family := setting(settings, 'general.architecture', (str,))) != 'llama': raise WeightsError('another family of models', 'llama', repr(family)[:60])

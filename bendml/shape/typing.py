@@ -19,7 +19,7 @@ from .messages import ShapeError, place_of, place_of_code
 from .annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from .symbols import Array, Axis, as_dim, current, holds, refuse, user_frame
 from .elementwise import lift
-from .paths import arrays_of, fits, make
+from .paths import fits, make, parts_of
 from .boundary import Shapes, _quick, stored, as_mat
 
 # %% ../../nbs/23e_typing.ipynb #71b4bb34
@@ -72,8 +72,8 @@ class _Names:
 
     def learn(self, spec: Any, value: Any) -> None:
         "Read names off the arguments: first those that stand alone, then one unknown factor of a product."
-        found = [(s, a) for path, sub in arrays_of(spec, '') for s, a in zip(sub.sizes, _at(spec, value, path))]
-        if isinstance(spec, SizeSpec) and (dim := as_dim(value)) is not None: found.append((spec.size, Axis(dim)))
+        found = [(s, a) for path, sub in parts_of(spec, '')
+                 for s, a in zip((sub.size,) if isinstance(sub, SizeSpec) else sub.sizes, _at(spec, value, path))]
         for s, a in found:
             if str(s) in names_of(s) and str(s) not in self.sizes: self.sizes[str(s)] = a.size; self.ids[str(s)] = a.id
         for s, a in found:
@@ -94,9 +94,10 @@ class _Names:
 
 # %% ../../nbs/23e_typing.ipynb #9daa7389
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
-    "The axes of the array that a path leads to; nothing if it is not there."
+    "The axes of the array that a path leads to, a size as one; nothing if it is not there."
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
     except Exception: return ()
+    if (dim := as_dim(found)) is not None: return Axis(dim),
     return lift(found).axes if type(found) is Array or isinstance(found, np.ndarray) else ()
 
 # %% ../../nbs/23e_typing.ipynb #0a0d752a
@@ -164,8 +165,7 @@ def _names_are_known(shapes: Shapes) -> None:
 
 # %% ../../nbs/23e_typing.ipynb #701c24df
 def _names(spec: Any, name: str) -> set[str]:
-    own = names_of(spec.size) if isinstance(spec, SizeSpec) else set()
-    return own.union(*(names_of(s) for _, a in arrays_of(spec, name) for s in a.sizes))
+    return set().union(*(names_of(s) for _, p in parts_of(spec, name) for s in ((p.size,) if isinstance(p, SizeSpec) else p.sizes)))
 
 # %% ../../nbs/23e_typing.ipynb #9bc5d9ba
 def _self_spec(f: Callable) -> TupleSpec | None:

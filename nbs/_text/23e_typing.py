@@ -21,7 +21,7 @@ from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from bendml.shape.symbols import Array, Axis, as_dim, current, holds, refuse, user_frame
 from bendml.shape.elementwise import lift
-from bendml.shape.paths import arrays_of, fits, make
+from bendml.shape.paths import fits, make, parts_of
 from bendml.shape.boundary import Shapes, _quick, stored, as_mat
 
 
@@ -88,8 +88,8 @@ class _Names:
 
     def learn(self, spec: Any, value: Any) -> None:
         "Read names off the arguments: first those that stand alone, then one unknown factor of a product."
-        found = [(s, a) for path, sub in arrays_of(spec, '') for s, a in zip(sub.sizes, _at(spec, value, path))]
-        if isinstance(spec, SizeSpec) and (dim := as_dim(value)) is not None: found.append((spec.size, Axis(dim)))
+        found = [(s, a) for path, sub in parts_of(spec, '')
+                 for s, a in zip((sub.size,) if isinstance(sub, SizeSpec) else sub.sizes, _at(spec, value, path))]
         for s, a in found:
             if str(s) in names_of(s) and str(s) not in self.sizes: self.sizes[str(s)] = a.size; self.ids[str(s)] = a.id
         for s, a in found:
@@ -112,9 +112,10 @@ class _Names:
 # %%
 #| export
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
-    "The axes of the array that a path leads to; nothing if it is not there."
+    "The axes of the array that a path leads to, a size as one; nothing if it is not there."
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
     except Exception: return ()
+    if (dim := as_dim(found)) is not None: return Axis(dim),
     return lift(found).axes if type(found) is Array or isinstance(found, np.ndarray) else ()
 
 
@@ -199,8 +200,7 @@ def _names_are_known(shapes: Shapes) -> None:
 # %%
 #| export
 def _names(spec: Any, name: str) -> set[str]:
-    own = names_of(spec.size) if isinstance(spec, SizeSpec) else set()
-    return own.union(*(names_of(s) for _, a in arrays_of(spec, name) for s in a.sizes))
+    return set().union(*(names_of(s) for _, p in parts_of(spec, name) for s in ((p.size,) if isinstance(p, SizeSpec) else p.sizes)))
 
 
 # %%

@@ -15,7 +15,8 @@
 # [a later page](76_decode.ipynb) is held to its numbers.
 #
 # Letters for sizes: $T$ tokens of a text, $C$ channels (the numbers that stand for one token), $H$ heads, $D = C/H$ numbers a
-# head, $V$ tokens that there are.
+# head, $V$ tokens that there are, $P$ positions. In the signatures they are [checked](24_shape.ipynb): whatever `@typed` accepts
+# fits for every size, every length of text, and any number of layers.
 
 # %%
 #| hide
@@ -29,7 +30,12 @@ import numpy as np
 from numpy import float32
 
 from bendml.attention import attend, join_heads, split_heads
-from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, some
+from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, setting, some
+from bendml.data import bundled
+from bendml.shape import Int, Mat, OutIn, Vec, dims, typed
+from bendml.shape.annotations import TupleSpec
+
+C, H, K, M, P, T, V = dims('C H K M P T V')
 
 
 # %% [markdown]
@@ -43,10 +49,10 @@ from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_t
 class Config:
     "The sizes of a GPT-2."
     layers: int
-    heads: int            # H
-    channels: int         # C
-    vocab: int = 50_257   # V
-    context: int = 1024   # the longest text
+    heads: H
+    channels: C
+    vocab: V = 50_257
+    context: P = 1024     # the longest text
     eps: float = 1e-5     # keeps a layer norm from dividing by zero
 
     def __post_init__(self):
@@ -65,35 +71,39 @@ SIZES = {
 # %% [markdown]
 # ## Parameters
 #
-# A linear layer holds a row of weights for each number it puts out, `(out, in)`. The published files hold the transpose;
-# loading turns them, below.
+# A linear layer holds a row of weights for each number it puts out, `OutIn`. The published files hold the transpose; loading
+# turns them, below. `Linear['3*C', C]` in a signature is such a layer with $3C$ rows of $C$ weights.
 
 # %%
 #| export
 class Norm(NamedTuple):
     "A layer norm."
-    gain: np.ndarray   # (C,)
-    bias: np.ndarray   # (C,)
+    gain: Vec[C]
+    bias: Vec[C]
 
 class Linear(NamedTuple):
     "A linear layer."
-    w: np.ndarray      # (out, in)
-    b: np.ndarray      # (out,)
+    w: np.ndarray
+    b: np.ndarray
+    @classmethod
+    def __class_getitem__(cls, sizes):
+        out, into = sizes
+        return TupleSpec((OutIn[Mat[out, into]], Vec[out]), cls._fields, cls)
 
 class Block(NamedTuple):
     "One layer of the network: attention, then a small network for each token."
     norm1: Norm
-    qkv: Linear        # (3C, C): queries, keys and values, one below the other
-    proj: Linear       # (C, C)
+    qkv: Linear['3*C', C]   # queries, keys and values, one below the other
+    proj: Linear[C, C]
     norm2: Norm
-    up: Linear         # (4C, C)
-    down: Linear       # (C, 4C)
+    up: Linear['4*C', C]
+    down: Linear[C, '4*C']
 
 class Gpt2(NamedTuple):
     "A GPT-2 with its parameters, float32."
     config: Config
-    tokens: np.ndarray     # (V, C), what each token means; at the end also what each answer means
-    positions: np.ndarray  # (context, C)
+    tokens: Mat[V, C]       # what each token means; at the end also what each answer means
+    positions: Mat[P, C]
     blocks: tuple[Block, ...]
     norm: Norm
 
@@ -108,15 +118,12 @@ class Gpt2(NamedTuple):
 
 # %%
 #| export
-def layer_norm(
-    x: np.ndarray,  # (T, C)
-    norm: Norm,
-    eps: float = 1e-5,
-) -> np.ndarray:    # (T, C)
+@typed(keep='T')
+def layer_norm(x: Mat[T, C], norm: Norm, eps: float = 1e-5) -> Mat[T, C]:
     "Each row with mean 0 and variance 1, then stretched and shifted."
     centred = x - x.mean(axis=1, keepdims=True)
     variance = np.square(centred).mean(axis=1, keepdims=True)
-    return centred/np.sqrt(variance + float32(eps))*norm.gain + norm.bias
+    return centred/np.sqrt(variance + eps)*norm.gain + norm.bias
 
 
 # %% [markdown]
@@ -135,16 +142,14 @@ layer_norm(row, Norm(np.ones(4, float32), np.zeros(4, float32)))
 
 # %%
 #| export
-def linear(
-    x: np.ndarray,  # (T, in)
-    layer: Linear,
-) -> np.ndarray:    # (T, out)
+@typed
+def linear(x: Mat[T, K], layer: Linear[M, K]) -> Mat[T, M]:
     "x Wᵀ + b"
     return x @ layer.w.T + layer.b
 
 def gelu(x: np.ndarray) -> np.ndarray:
     "0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), the form that GPT-2 was trained with (Hendrycks and Gimpel 2016)."
-    return float32(0.5)*x*(1 + np.tanh(float32(math.sqrt(2/math.pi))*(x + float32(0.044715)*x*x*x)))
+    return 0.5*x*(1 + np.tanh(math.sqrt(2/math.pi)*(x + 0.044715*x*x*x)))
 
 
 # %%
@@ -160,11 +165,8 @@ gelu(np.array([1, -2], float32))   # GELU's other form, with erf, would give 0.8
 
 # %%
 #| export
-def attention(
-    x: np.ndarray,  # (T, C)
-    block: Block,
-    heads: int,     # H
-) -> np.ndarray:    # (T, C)
+@typed(where='C % H == 0')
+def attention(x: Mat[T, C], block: Block, heads: H) -> Mat[T, C]:
     "Each token reads from itself and the tokens before it."
     q, k, v = (split_heads(part, heads) for part in np.split(linear(x, block.qkv), 3, axis=1))  # (H, T, D) each
     return linear(join_heads(attend(q, k, v)), block.proj)
@@ -178,29 +180,73 @@ def attention(
 
 # %%
 #| export
-def block_forward(
-    x: np.ndarray,  # (T, C)
-    block: Block,
-    config: Config,
-) -> np.ndarray:    # (T, C)
+@typed(where='C % H == 0')
+def block_forward(x: Mat[T, C], block: Block, heads: H, eps: float) -> Mat[T, C]:
     "One layer."
-    x = x + attention(layer_norm(x, block.norm1, config.eps), block, config.heads)
-    return x + linear(gelu(linear(layer_norm(x, block.norm2, config.eps), block.up)), block.down)
+    x = x + attention(layer_norm(x, block.norm1, eps), block, heads)
+    return x + linear(gelu(linear(layer_norm(x, block.norm2, eps), block.up)), block.down)
 
-def forward(
-    model: Gpt2,
-    ids: np.ndarray,  # (T,) token numbers
-) -> np.ndarray:      # (T, V): for each position a score for every token that may come next
-    "The whole network."
-    ids = check_ids(ids, model.config.vocab, model.config.context)
+@typed(where=['C % H == 0', 'T <= P', 'ids < V'])
+def network(model: Gpt2, ids: Int[Vec[T]]) -> Mat[T, V]:
+    "The whole network: for each position a score for every token that may come next."
     x = model.tokens[ids] + model.positions[:len(ids)]
-    for block in model.blocks: x = block_forward(x, block, model.config)
+    for block in model.blocks: x = block_forward(x, block, model.config.heads, model.config.eps)
     return layer_norm(x, model.norm, model.config.eps) @ model.tokens.T
 
 
 # %% [markdown]
 # That is all of it. The last line compares each row with the meaning of every token, which is the same table that the
-# tokens came in by: the head is *tied*.
+# tokens came in by: the head is *tied*. The check followed it through no layer, one, and any number of them:
+
+# %%
+network.__shapes__.report()
+
+
+# %% [markdown]
+# Whoever calls it may have a list of numbers, and too many of them:
+
+# %%
+#| export
+def forward(
+    model: Gpt2,
+    ids: np.ndarray,  # (T,) token numbers
+) -> Mat[T, V]:
+    "The scores for a text; `ContextError` if it is too long, `ValueError` for an unknown token."
+    return network(model, check_ids(ids, model.config.vocab, model.config.context))
+
+
+# %% [markdown]
+# Four ways to get it wrong, each of them a slip of one word. The first two would stop at some sizes and not at others; the third
+# is right for every shape that NumPy looks at, since the weights are square; the last would run, and mix positions.
+
+# %%
+from bendml.shape import Arr, ShapeError
+D = dims('D')[0]
+
+def refused(build):
+    try: build()
+    except ShapeError as e: print(e, '\n')
+
+def thirds_of_rows():
+    @typed
+    def bad(x: Mat[T, C], qkv: Linear['3*C', C]) -> Mat[T, C]:
+        q, k, v = np.split(linear(x, qkv), 3, axis=0)
+        return q
+
+def no_transpose():
+    @typed
+    def bad(x: Mat[T, C], tokens: Mat[V, C]) -> Mat[T, V]: return x @ tokens
+
+def stored_the_other_way():
+    @typed
+    def bad(x: Mat[T, C], proj: Linear[C, C]) -> Mat[T, C]: return x @ proj.w + proj.b
+
+def norm_over_positions():
+    @typed(keep='T')
+    def bad(x: Mat[T, C], norm: Norm) -> Mat[T, C]: return (x - x.mean(axis=0))*norm.gain + norm.bias
+
+for build in (thirds_of_rows, no_transpose, stored_the_other_way, norm_over_positions): refused(build)
+
 
 # %% [markdown]
 # ## A network that has learnt nothing

@@ -34,7 +34,7 @@ from numpy import float32
 from bendml.attention import attend, join_heads, split_heads
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
-from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied
+from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, setting
 from bendml.rope import angles, rotate_pairs, to_pairs
 
 
@@ -201,13 +201,6 @@ def wanted(c: Config, names: Mapping[str, str]) -> dict[str, Wanted]:
 
 # %%
 #| export
-def setting(settings: Mapping, name: str, kinds: tuple[type, ...] = (int,), default=None):
-    "A setting of the right type, or its default; `WeightsError` if it is neither."
-    value = settings[name] if name in settings else default
-    if value is None and default is None: raise WeightsError(f'setting {name}', kinds[0].__name__, 'nothing')
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds: raise WeightsError(f'setting {name}', kinds[0].__name__, repr(value)[:60])
-    return value
-
 def gguf_config(settings: Mapping, vocab: int, tied: bool) -> Config:
     "The sizes that a GGUF file's settings say."
     if (family := setting(settings, 'general.architecture', (str,))) != 'llama': raise WeightsError('another family of models', 'llama', repr(family)[:60])
