@@ -32,7 +32,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     bound.apply_defaults()
     report = shapes.report({n: bound.arguments[n] for n in shapes.statics})
     names = _Names()
-    for name, spec in shapes.signature.params: names.learn(spec, bound.arguments[name])
+    names.learn([(spec, bound.arguments[name]) for name, spec in shapes.signature.params])
     for i, (name, spec) in enumerate(shapes.signature.params): _argument_fits(spec, bound.arguments[name], name, names, i)
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
@@ -70,23 +70,25 @@ class _Names:
     def shown(self, size: Dim) -> str:
         return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
 
-    def learn(self, spec: Any, value: Any) -> None:
-        "Read names off the arguments: first those that stand alone, then one unknown factor of a product."
-        found = [(s, a) for path, sub in parts_of(spec, '')
+    def learn(self, given: list[tuple[Any, Any]]) -> None:
+        "Read names off all arguments: first those that stand alone, then one unknown factor of a product."
+        found = [(s, a) for spec, value in given for path, sub in parts_of(spec, '')
                  for s, a in zip((sub.size,) if isinstance(sub, SizeSpec) else sub.sizes, _at(spec, value, path))]
         for s, a in found:
-            if str(s) in names_of(s) and str(s) not in self.sizes: self.sizes[str(s)] = a.size; self.ids[str(s)] = a.id
-        for s, a in found:
-            unknown = names_of(s) - self.sizes.keys()
-            if len(unknown) == 1: self._factor(s, a, *unknown)
-            elif unknown: self._whole(s, a)
+            if str(s) not in names_of(s): continue
+            self.sizes.setdefault(str(s), a.size)
+            if a.id >= 0: self.ids.setdefault(str(s), a.id)
+        for solve in (self._factor, self._whole):
+            for s, a in found:
+                unknown = names_of(s) - self.sizes.keys()
+                if unknown and (len(unknown) == 1) == (solve == self._factor): solve(s, a, *unknown)
 
     def _factor(self, s: Dim, a: Axis, name: str) -> None:
         slope = self.put(substitute(s, {name: 2}) - substitute(s, {name: 1}))
         rest = self.put(substitute(s, {name: 0}))
         if slope != 0 and holds(claim(slope, '>=', 1)).holds: self.sizes[name] = (a.size - rest)//slope
 
-    def _whole(self, s: Dim, a: Axis) -> None:
+    def _whole(self, s: Dim, a: Axis, *_: str) -> None:
         "A product of several unknown factors: if the caller's axis was merged from as many parts, those are they."
         factors = [n for m, c in s.terms for n, p in m] if len(s.terms) == 1 and s.terms[0][1] == 1 else []
         own = [p for p in a.parts] or [named(n) for m, _ in a.size.terms for n, _ in m if len(a.size.terms) == 1]
