@@ -38,7 +38,7 @@ from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_t
 from bendml.rope import angles, rotate_pairs, to_pairs
 from bendml.shape import Arr, Int, Mat, OutIn, Vec, dims, typed
 
-C, D, F, G, H, P, T, V = dims('C D F G H P T V')
+C, D, F, G, H, P, R, T, V = dims('C D F G H P R T V')
 
 
 # %% [markdown]
@@ -122,13 +122,13 @@ def feed_forward(x: Mat[T, C], gate: OutIn[Mat[F, C]], up: OutIn[Mat[F, C]], dow
 
 
 # %% [markdown]
-# **Attention** with [rotary positions](73_rope.ipynb), which turn queries and keys but not values, and with keys and values
-# that are shared: SmolLM2 has nine heads and three sets of keys and values, so its cache is a third as large.
+# **Attention** with [rotary positions](73_rope.ipynb), which turn the $R = D/2$ pairs of queries and keys, but not values; and
+# with keys and values that are shared: SmolLM2 has nine heads and three sets of keys and values, so its cache is a third as large.
 
 # %%
 #| export
-@typed(where=['H % G == 0', 'D % 2 == 0'])
-def attention(x: Mat[T, C], block: Block, heads: H, shared: G, cos: Mat[T, 'D//2'], sin: Mat[T, 'D//2']) -> Mat[T, C]:
+@typed(where=['H % G == 0', 'D == 2*R'])
+def attention(x: Mat[T, C], block: Block, heads: H, shared: G, cos: Mat[T, R], sin: Mat[T, R]) -> Mat[T, C]:
     "Each token reads from itself and the tokens before it."
     q = rotate_pairs(split_heads(x @ block.q.T, heads), cos, sin)    # (H, T, D)
     k = rotate_pairs(split_heads(x @ block.k.T, shared), cos, sin)   # (G, T, D)
@@ -141,8 +141,8 @@ def attention(x: Mat[T, C], block: Block, heads: H, shared: G, cos: Mat[T, 'D//2
 
 # %%
 #| export
-@typed(where=['H % G == 0', 'D % 2 == 0', 'ids < V'])
-def network(model: Llama, ids: Int[Vec[T]], cos: Mat[T, 'D//2'], sin: Mat[T, 'D//2']) -> Mat[T, V]:
+@typed(where=['H % G == 0', 'D == 2*R', 'ids < V'])
+def network(model: Llama, ids: Int[Vec[T]], cos: Mat[T, R], sin: Mat[T, R]) -> Mat[T, V]:
     "The whole network: for each position a score for every token that may come next."
     c, x = model.config, model.tokens[ids]
     for block in model.blocks:
@@ -172,7 +172,7 @@ network.__shapes__.report()
 # %%
 from bendml.shape import ShapeError
 try:
-    @typed(where=['H % G == 0', 'D % 2 == 0'])
+    @typed(where='H % G == 0')
     def bad(x: Mat[T, C], k: OutIn[Mat['G*D', C]], heads: H, shared: G) -> Arr[G, T, D]: return split_heads(x @ k.T, heads)
 except ShapeError as e: print(e, '\n')
 
