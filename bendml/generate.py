@@ -17,13 +17,14 @@ import numpy as np
 
 from . import gpt2, llama
 from .checkpoint.gguf import read_gguf
-from .checkpoint.safetensors import read_safetensors
+from .checkpoint.files import open_weights, read_settings
 from .checks import ContextError
-from .data import fetch
+from .data import bundled, fetch
 from .decode import Decoder, of_gpt2, of_llama, open_gguf, read
 from .matvec import read_speed
 from .threads import set_threads
 from .tokenizer import Tokenizer
+from .turned import load_gpt2
 
 # %% ../nbs/77_generate.ipynb #ef90a0e0
 @dataclass(frozen=True)
@@ -77,32 +78,32 @@ class Model:
 FORMATS = {'f32': 'F32', 'bf16': 'BF16', 'int8': 'Q8_0', 'q4': 'Q4_1'}
 
 def load_model(
-    name: str,                   # smollm2, gpt2, or a path: a .gguf, a .safetensors of GPT-2, a folder with config.json
+    name: str,                   # mini, smollm2, gpt2, or a path: a .gguf, a .safetensors of GPT-2, a folder with config.json
     dtype: str | None = None,    # f32, bf16, int8 or q4; None: as stored
     context: int | None = None,  # a shorter longest text
 ) -> Model:
     "A model to write with. The published ones are fetched if they are not there yet."
     if dtype is not None and dtype not in FORMATS: raise ValueError(f'dtype\n- expected : {", ".join(FORMATS)}\n- observed : {dtype}')
-    path = fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf' if name == 'smollm2' else fetch('gpt2')/'model.safetensors' if name == 'gpt2' else Path(name)
-    if not path.exists(): raise FileNotFoundError(f'no model\n- expected : smollm2, gpt2 or a file\n- observed : {name}')
+    known = {'mini': lambda: bundled('mini'), 'smollm2': lambda: fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf', 'gpt2': lambda: fetch('gpt2')/'model.safetensors'}
+    path = known[name]() if name in known else Path(name)
+    if not path.exists(): raise FileNotFoundError(f'no model\n- expected : {", ".join(known)} or a file\n- observed : {name}')
     if path.is_dir(): return _load_folder(path, dtype, context)
     if path.suffix == '.safetensors':
         tokenizer = Tokenizer.gpt2()
-        return Model(name, of_gpt2(gpt2.from_tensors(_float32(read_safetensors(path))), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
+        return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
     decoder = open_gguf(path, context) if dtype is None else of_llama(llama.load_gguf(path), FORMATS[dtype], context)
     tokenizer, settings = Tokenizer.load(path), read_gguf(path).metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
     return Model(name, decoder, tokenizer, frozenset(ends | {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}))
 
-def _float32(weights) -> dict: return {name: weights.float32(name) for name in weights}
-
 def _load_folder(path: Path, dtype: str | None, context: int | None) -> Model:
-    "A folder as Hugging Face's: config.json, model.safetensors, tokenizer.json."
-    import json
-    config = llama.hf_config(json.loads((path/'config.json').read_text()))
-    model = llama.from_tensors(_float32(read_safetensors(path/'model.safetensors')), config)
-    tokenizer = Tokenizer.load(path)
-    return Model(path.name, of_llama(model, FORMATS[dtype or 'f32'], context), tokenizer, frozenset(tokenizer.vocab.special.values()))
+    "A folder as Hugging Face's: config.json, tensors in one file or several, tokenizer.json."
+    settings, tokenizer, format = read_settings(path/'config.json'), Tokenizer.load(path), FORMATS[dtype or 'f32']
+    if settings.get('model_type') == 'gpt2': decoder = of_gpt2(load_gpt2(path, gpt2.hf_config(settings)), format)
+    else:
+        weights, config = open_weights(path), llama.hf_config(settings)
+        decoder = of_llama(llama.from_tensors({name: weights.float32(name) for name in weights}, config), format, context)
+    return Model(path.name, decoder, tokenizer, frozenset(tokenizer.vocab.special.values()))
 
 # %% ../nbs/77_generate.ipynb #1e24491c
 class Stream:
@@ -207,7 +208,7 @@ def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampl
 def options(command):
     "The options of a command that writes."
     for option in (
-            click.option('--model', 'name', default='smollm2', show_default=True, help='smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
+            click.option('--model', 'name', default='smollm2', show_default=True, help='mini, smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
             click.option('--dtype', type=click.Choice(list(FORMATS)), help='Default: as stored.'),
             click.option('--threads', type=click.IntRange(1), help='Default: one a core.'),
             click.option('--temperature', type=float, default=0., show_default=True, help='0: always the most likely token.'),

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['C', 'H', 'K', 'M', 'P', 'T', 'V', 'SIZES', 'Config', 'Norm', 'Linear', 'Block', 'Gpt2', 'layer_norm', 'linear',
            'gelu', 'attention', 'block_forward', 'network', 'forward', 'init', 'parameters', 'from_parameters', 'count',
-           'published', 'check_tensors', 'from_tensors', 'sizes_of', 'to_tensors']
+           'published', 'check_tensors', 'from_tensors', 'sizes_of', 'hf_config', 'to_tensors']
 
 # %% ../nbs/72_gpt2.ipynb #98914b34
 import math
@@ -17,7 +17,7 @@ import numpy as np
 from numpy import float32
 
 from .attention import attend, join_heads, split_heads
-from .checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, setting, some
+from .checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting, some
 from .data import bundled
 from .shape import Int, Mat, OutIn, Vec, dims, typed
 from .shape.annotations import TupleSpec
@@ -37,8 +37,9 @@ class Config:
 
     def __post_init__(self):
         sizes = (self.layers, self.heads, self.channels, self.vocab, self.context)
-        if min(sizes) < 1 or self.channels % self.heads:
-            raise ValueError(f'GPT-2 of these sizes\n- expected : all at least 1, channels a multiple of heads\n- observed : {self}')
+        if min(sizes) < 1 or self.channels % self.heads or not 0 < self.eps < math.inf:
+            raise WeightsError('a GPT-2 of these sizes', 'all at least 1, channels a multiple of heads, eps above 0', f'{self}')
+        check_claims(self.layers, self.context)
 
 SIZES = {
     'small': Config(12, 12, 768),
@@ -184,13 +185,16 @@ def check_tensors(tensors: Mapping[str, np.ndarray], config: Config) -> None:
 def from_tensors(
     tensors: Mapping[str, np.ndarray],  # float32, in the published names and layouts
     config: Config | None = None,       # None: as the tensors' shapes say
+    turned: Mapping[str, np.ndarray] = {},  # some of the matrices, transposed already
 ) -> Gpt2:
     "A GPT-2 from the tensors of a published file; `WeightsError` says what is missing, unexpected or of another shape."
     tensors = {name.removeprefix('transformer.'): a for name, a in tensors.items()}
     config = config or sizes_of(tensors)
     check_tensors(tensors, config)
-    turned = lambda name, wanted: np.ascontiguousarray(tensors[name].T) if wanted.transposed else tensors[name]
-    return from_parameters(config, [turned(*item) for item in published(config).items()])
+    def take(name, wanted):
+        if not wanted.transposed: return tensors[name]
+        return turned[name] if name in turned else np.ascontiguousarray(tensors[name].T)
+    return from_parameters(config, [take(*item) for item in published(config).items()])
 
 def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     "The sizes that the tensors' shapes say; every GPT-2 has 64 channels a head."
@@ -200,6 +204,18 @@ def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     layers = 1 + max((int(n.split('.')[1]) for n in tensors if n.startswith('h.') and n.split('.')[1].isdigit()), default=-1)
     if layers < 1 or channels < 64 or channels % 64: raise WeightsError('not a GPT-2', 'layers, and a multiple of 64 channels', f'{layers} layers, {channels} channels')
     return Config(layers, channels//64, channels, vocab, context)
+
+# %% ../nbs/72_gpt2.ipynb #42029a09
+def hf_config(settings: Mapping) -> Config:
+    "The sizes that a config.json says."
+    if (family := setting(settings, 'model_type', (str,))) != 'gpt2': raise WeightsError('another family of models', 'gpt2', repr(family)[:60])
+    channels = setting(settings, 'n_embd')
+    usual = {'activation_function': ('gelu_new', 'gelu_pytorch_tanh'), 'n_inner': (None, 4*channels), 'scale_attn_weights': (True,),
+             'scale_attn_by_inverse_layer_idx': (False,), 'add_cross_attention': (False,), 'tie_word_embeddings': (True,)}
+    for name, values in usual.items():
+        if settings.get(name, values[0]) not in values: raise WeightsError(f'setting {name}', ' or '.join(map(repr, values)), repr(settings[name])[:60])
+    return Config(setting(settings, 'n_layer'), setting(settings, 'n_head'), channels, setting(settings, 'vocab_size'),
+                  setting(settings, 'n_positions'), float(setting(settings, 'layer_norm_epsilon', (float, int), 1e-5)))
 
 # %% ../nbs/72_gpt2.ipynb #1a992130
 def to_tensors(model: Gpt2) -> dict[str, np.ndarray]:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy import float32
 
 from bendml.attention import attend, join_heads, split_heads
-from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, setting, some
+from bendml.checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting, some
 from bendml.data import bundled
 from bendml.shape import Int, Mat, OutIn, Vec, dims, typed
 from bendml.shape.annotations import TupleSpec
@@ -57,8 +57,9 @@ class Config:
 
     def __post_init__(self):
         sizes = (self.layers, self.heads, self.channels, self.vocab, self.context)
-        if min(sizes) < 1 or self.channels % self.heads:
-            raise ValueError(f'GPT-2 of these sizes\n- expected : all at least 1, channels a multiple of heads\n- observed : {self}')
+        if min(sizes) < 1 or self.channels % self.heads or not 0 < self.eps < math.inf:
+            raise WeightsError('a GPT-2 of these sizes', 'all at least 1, channels a multiple of heads, eps above 0', f'{self}')
+        check_claims(self.layers, self.context)
 
 SIZES = {
     'small': Config(12, 12, 768),
@@ -349,20 +350,24 @@ def check_tensors(tensors: Mapping[str, np.ndarray], config: Config) -> None:
 
 
 # %% [markdown]
-# Names may begin with `transformer.`, as in files that were saved together with the head.
+# Names may begin with `transformer.`, as in files that were saved together with the head. Matrices that were
+# [turned before](72b_turned.ipynb) are taken as they are.
 
 # %%
 #| export
 def from_tensors(
     tensors: Mapping[str, np.ndarray],  # float32, in the published names and layouts
     config: Config | None = None,       # None: as the tensors' shapes say
+    turned: Mapping[str, np.ndarray] = {},  # some of the matrices, transposed already
 ) -> Gpt2:
     "A GPT-2 from the tensors of a published file; `WeightsError` says what is missing, unexpected or of another shape."
     tensors = {name.removeprefix('transformer.'): a for name, a in tensors.items()}
     config = config or sizes_of(tensors)
     check_tensors(tensors, config)
-    turned = lambda name, wanted: np.ascontiguousarray(tensors[name].T) if wanted.transposed else tensors[name]
-    return from_parameters(config, [turned(*item) for item in published(config).items()])
+    def take(name, wanted):
+        if not wanted.transposed: return tensors[name]
+        return turned[name] if name in turned else np.ascontiguousarray(tensors[name].T)
+    return from_parameters(config, [take(*item) for item in published(config).items()])
 
 def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     "The sizes that the tensors' shapes say; every GPT-2 has 64 channels a head."
@@ -372,6 +377,29 @@ def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     layers = 1 + max((int(n.split('.')[1]) for n in tensors if n.startswith('h.') and n.split('.')[1].isdigit()), default=-1)
     if layers < 1 or channels < 64 or channels % 64: raise WeightsError('not a GPT-2', 'layers, and a multiple of 64 channels', f'{layers} layers, {channels} channels')
     return Config(layers, channels//64, channels, vocab, context)
+
+
+# %% [markdown]
+# Files in the manner of Hugging Face say their sizes in a `config.json`; a setting that asks for another network is refused.
+
+# %%
+#| export
+def hf_config(settings: Mapping) -> Config:
+    "The sizes that a config.json says."
+    if (family := setting(settings, 'model_type', (str,))) != 'gpt2': raise WeightsError('another family of models', 'gpt2', repr(family)[:60])
+    channels = setting(settings, 'n_embd')
+    usual = {'activation_function': ('gelu_new', 'gelu_pytorch_tanh'), 'n_inner': (None, 4*channels), 'scale_attn_weights': (True,),
+             'scale_attn_by_inverse_layer_idx': (False,), 'add_cross_attention': (False,), 'tie_word_embeddings': (True,)}
+    for name, values in usual.items():
+        if settings.get(name, values[0]) not in values: raise WeightsError(f'setting {name}', ' or '.join(map(repr, values)), repr(settings[name])[:60])
+    return Config(setting(settings, 'n_layer'), setting(settings, 'n_head'), channels, setting(settings, 'vocab_size'),
+                  setting(settings, 'n_positions'), float(setting(settings, 'layer_norm_epsilon', (float, int), 1e-5)))
+
+
+# %%
+for settings in ({'model_type': 'gpt2', 'n_embd': 64, 'n_inner': 100}, {'model_type': 'gpt2', 'n_embd': 64}):
+    try: hf_config(settings)
+    except WeightsError as e: print(e)
 
 
 # %% [markdown]
@@ -401,6 +429,31 @@ tensors = to_tensors(small)
 tensors['h.0.mlp.c_fc.weight'] = tensors['h.0.mlp.c_fc.weight'].T
 try: from_tensors(tensors)
 except WeightsError as e: print(e)
+
+# %% [markdown]
+# ## It says something
+#
+# The published weights are half a gigabyte. With bendml comes a [small GPT-2](78_mini.ipynb) that was trained on Python's own
+# library, in the same names and layouts:
+
+# %%
+from bendml.checkpoint import open_weights
+from bendml.checkpoint.files import read_settings
+from bendml.tokenizer import Tokenizer
+folder = bundled('mini')
+weights, words = open_weights(folder), Tokenizer.load(folder)
+mini = from_tensors({name: weights.float32(name) for name in weights}, hf_config(read_settings(folder/'config.json')))
+ids = words.encode('def __init__(self, name')
+scores = forward(mini, ids)[-1]
+print(f'{count(mini):,} parameters')
+for i in np.argsort(-scores)[:5]: print(f'{scores[i]:7.3f}  {words.decode([int(i)])!r}')
+
+# %% [markdown]
+# Take the best token, put it behind the text, and read the longer text again, thirty times:
+
+# %%
+for _ in range(30): ids.append(int(forward(mini, ids)[-1].argmax()))
+print(words.decode(ids))
 
 # %% [markdown]
 # ## Paris

@@ -34,7 +34,7 @@ from numpy import float32
 from bendml.attention import attend, join_heads, split_heads
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
-from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, setting
+from bendml.checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting
 from bendml.rope import angles, rotate_pairs, to_pairs
 from bendml.shape import Arr, Int, Mat, OutIn, Vec, dims, typed
 
@@ -65,6 +65,7 @@ class Config:
         sizes = (self.layers, self.heads, self.shared, self.size, self.channels, self.hidden, self.vocab, self.context)
         if min(sizes) < 1 or self.heads % self.shared or self.size % 2 or not (self.eps > 0 and 0 < self.base < math.inf):
             raise WeightsError('a Llama of these sizes', 'all at least 1, heads a multiple of shared, an even head size, eps and base above 0', f'{self}')
+        check_claims(self.layers, self.context)
 
 
 # %%
@@ -240,10 +241,12 @@ def hf_config(settings: Mapping) -> Config:
     for name, plain in (('rope_scaling', None), ('hidden_act', 'silu'), ('attention_bias', False), ('mlp_bias', False)):
         if settings.get(name, plain) != plain: raise WeightsError(f'setting {name}', repr(plain), repr(settings[name])[:60])
     of, number = lambda *args: setting(settings, *args), (float, int)
+    rope = settings.get('rope_parameters') or {}   # where newer files have the angles
+    if not isinstance(rope, Mapping) or rope.get('rope_type', 'default') != 'default': raise WeightsError('rotary angles that are stretched', "rope_type 'default'", repr(rope)[:60])
     heads, channels = of('num_attention_heads'), of('hidden_size')
     return Config(of('num_hidden_layers'), heads, of('num_key_value_heads', (int,), heads), of('head_dim', (int,), channels//max(heads, 1)),
                   channels, of('intermediate_size'), of('vocab_size'), of('max_position_embeddings'), float(of('rms_norm_eps', number)),
-                  float(of('rope_theta', number, 10_000.)), of('tie_word_embeddings', (bool,), False))
+                  float(setting(settings | rope, 'rope_theta', number, 10_000.)), of('tie_word_embeddings', (bool,), False))
 
 
 # %%
@@ -278,7 +281,7 @@ def from_tensors(
 def config_of(weights: Weights) -> Config:
     "The sizes of a GGUF file's model."
     tokens = GGUF_NAMES['tokens']
-    if tokens not in weights: raise WeightsError('tensors are missing', 'a table of tokens', f'without {tokens}')
+    if tokens not in weights or len(weights.stored[tokens].shape) != 2: raise WeightsError('tensors are missing', 'a table of tokens', f'without a matrix {tokens}')
     return gguf_config(weights.metadata, weights.stored[tokens].shape[0], GGUF_NAMES['head'] not in weights)
 
 def load_gguf(
