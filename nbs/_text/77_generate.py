@@ -27,6 +27,7 @@ from bendml.checks import ContextError
 from bendml.data import bundled, fetch
 from bendml.decode import Decoder, of_gpt2, of_llama, open_gguf, read
 from bendml.matvec import read_speed
+from bendml.stored import FORMATS as IN_PLACE
 from bendml.threads import set_threads
 from bendml.tokenizer import Tokenizer
 from bendml.turned import load_gpt2
@@ -124,10 +125,14 @@ def load_model(
     if path.suffix == '.safetensors':
         tokenizer = Tokenizer.gpt2()
         return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
-    decoder = open_gguf(path, context) if dtype is None else of_llama(llama.load_gguf(path), FORMATS[dtype], context)
-    tokenizer, settings = Tokenizer.load(path), read_gguf(path).metadata
+    decoder, tokenizer, settings = gguf_decoder(path, dtype, context), Tokenizer.load(path), read_gguf(path).metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
     return Model(name, decoder, tokenizer, frozenset(ends | {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}))
+
+def gguf_decoder(path, dtype: str | None = None, context: int | None = None) -> Decoder:
+    "A decoder for a GGUF file: on its own bytes where they can be multiplied in place, else (F16, Q4_K, Q6_K and others) unpacked."
+    in_place = {t.dtype for t in read_gguf(path).stored.values() if len(t.shape) == 2} <= set(IN_PLACE)
+    return open_gguf(path, context) if dtype is None and in_place else of_llama(llama.load_gguf(path), FORMATS[dtype or 'f32'], context)
 
 def _load_folder(path: Path, dtype: str | None, context: int | None) -> Model:
     "A folder as Hugging Face's: config.json, tensors in one file or several, tokenizer.json."
