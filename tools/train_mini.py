@@ -2,17 +2,19 @@
 
     python tools/train_mini.py [STEPS]     # so many steps more, then stop; all of them if none are given. It goes on where it stopped.
 
-The whole takes half an hour to an hour on two cores. Checkpoint and log lie in out/mini.
+The whole takes half an hour to an hour. Checkpoint and log lie in out/mini.
 """
 import json, platform, sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from bendml.mini import MINI, STEPS, as_ids, from_layers, judged, learn_model, learn_words, network, sources, write_model
+from bendml.mini import MINI, STEPS, as_ids, from_layers, judged, learn_model, learn_words, network, rate, sources, write_model
+from bendml.threads import set_threads
 from bendml.tokenizer import Tokenizer
 from bendml.train import read_log
 
+set_threads(1)   # so that sums are added up in one order, however many cores there are
 folder, work = ROOT/'bendml/models/mini', ROOT/'out/mini'
 work.mkdir(parents=True, exist_ok=True)
 learn, judge = sources()
@@ -27,7 +29,7 @@ print(f'{len(ids)} tokens in {len(learn)} files to learn from, {len(held)} in {l
 
 def evaluate(net, p): return {'held': judged(net, p, held[:20_000], MINI.context)}
 
-run = learn_model(ids, MINI, until, STEPS, checkpoint=work/'run.safetensors', every=100_000, log=work/'log.jsonl', evaluate=evaluate, evaluate_every=250, progress=False)
+run = learn_model(ids, MINI, until, rate, checkpoint=work/'run.safetensors', every=100_000, log=work/'log.jsonl', evaluate=evaluate, evaluate_every=250, progress=False)
 log = read_log(work/'log.jsonl')
 print(log[-1])
 if run.steps == STEPS:
