@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FORMATS', 'Sampling', 'probabilities', 'choose', 'Model', 'load_model', 'gguf_decoder', 'Stream', 'Stats', 'Text',
-           'generate', 'complete', 'complete_all', 'options', 'open_model', 'show', 'command']
+           'generate', 'complete', 'together', 'complete_all', 'options', 'open_model', 'show', 'command']
 
 # %% ../nbs/77_generate.ipynb #7cc3ee5d
 import sys, time
@@ -205,9 +205,20 @@ def complete(model: Model, prompt: str | list[int], new: int = 32, sampling: Sam
     for _ in text: pass
     return text
 
-def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = ()) -> list[Text]:
-    "Write on from several prompts; each text is what `complete` gives for it alone."
-    return [complete(model, prompt, new, sampling, stop) for prompt in prompts]
+# %% ../nbs/77_generate.ipynb #d58f65db
+def together(texts: Iterable[Text]) -> Iterator[tuple[int, str]]:
+    "Let texts grow side by side: the pieces as they come, each with the number of its text."
+    growing = [(n, iter(text)) for n, text in enumerate(texts)]
+    while growing:
+        for n, pieces in list(growing):
+            if (piece := next(pieces, None)) is None: growing.remove((n, pieces))
+            else: yield n, piece
+
+def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = (), special: bool = False) -> list[Text]:
+    "Write on from several prompts, to the end; each text is what `complete` gives for it alone."
+    texts = [generate(model, prompt, new, sampling, stop, special) for prompt in prompts]
+    for _ in together(texts): pass
+    return texts
 
 # %% ../nbs/77_generate.ipynb #04c700f8
 def options(command):

@@ -41,6 +41,7 @@ def llama(tensors: dict, c):
 def _filled(model, state: dict):
     missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
     assert not unexpected and all('bias' in n for n in missing), (missing, unexpected)   # masks, which are no parameters
+    if model.config.tie_word_embeddings: model.tie_weights()
     return model.eval()
 
 

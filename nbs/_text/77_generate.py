@@ -267,10 +267,6 @@ def complete(model: Model, prompt: str | list[int], new: int = 32, sampling: Sam
     for _ in text: pass
     return text
 
-def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = ()) -> list[Text]:
-    "Write on from several prompts; each text is what `complete` gives for it alone."
-    return [complete(model, prompt, new, sampling, stop) for prompt in prompts]
-
 
 # %%
 text = complete(smol, 'The capital of France is', new=24)
@@ -296,6 +292,35 @@ text = complete(short, 'The capital of France is', 100)
 print(len(text.prompt), len(text.ids), text.reason)
 try: generate(short, 'word '*20)
 except ContextError as e: print(e)
+
+
+# %% [markdown]
+# ## Several texts
+#
+# A batch of prompts: each text has a cache of its own and takes its turn, a token at a time, until all have ended. None
+# knows of the others, so each is, token for token, what it would be alone.
+
+# %%
+#| export
+def together(texts: Iterable[Text]) -> Iterator[tuple[int, str]]:
+    "Let texts grow side by side: the pieces as they come, each with the number of its text."
+    growing = [(n, iter(text)) for n, text in enumerate(texts)]
+    while growing:
+        for n, pieces in list(growing):
+            if (piece := next(pieces, None)) is None: growing.remove((n, pieces))
+            else: yield n, piece
+
+def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = (), special: bool = False) -> list[Text]:
+    "Write on from several prompts, to the end; each text is what `complete` gives for it alone."
+    texts = [generate(model, prompt, new, sampling, stop, special) for prompt in prompts]
+    for _ in together(texts): pass
+    return texts
+
+
+# %%
+texts = [generate(smol, prompt, 5) for prompt in ('One, two,', 'The largest planet is')]
+for n, piece in together(texts): print(n, repr(piece), end='  ')
+assert [t.ids for t in texts] == [complete(smol, p, 5).ids for p in ('One, two,', 'The largest planet is')]
 
 
 # %% [markdown]
@@ -362,5 +387,5 @@ print(CliRunner().invoke(command, ['Hello', '--model', 'no-such-file.gguf']).out
 # %% [markdown]
 # ## What this does not show
 #
-# - Prompts are written on one after the other. Reading the weights once for several texts at a time would be faster.
+# - Several texts take turns, and each turn reads all the weights. Reading them once for all texts would be faster.
 # - That what is written is true.

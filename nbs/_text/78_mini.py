@@ -219,3 +219,48 @@ def write_model(folder: Path, model: gpt2.Gpt2, tokenizer: Tokenizer) -> None:
     (folder/'config.json').write_text(json.dumps(settings, indent=1) + '\n')
     write_safetensors(folder/'model.safetensors', {n: np.ascontiguousarray(a, np.float16) for n, a in gpt2.to_tensors(model).items()})
     tokenizer.save(folder/'tokenizer.json')
+
+
+# %% [markdown]
+# `tools/train_mini.py` does all of this. It can be stopped and continued, and gives the same bits as if it had not been, as
+# [training](73_train.ipynb) promises. This is what it wrote down when the model in this repository was trained: how surprised
+# the model was by files that it had never seen.
+
+# %%
+from bendml.data import bundled
+facts = json.loads((bundled('mini')/'training.json').read_text())
+print(f'{facts["tokens"]:,} tokens in {facts["files"]} files of Python {facts["python"]}, {facts["steps"]} steps of {TEXTS*MINI.context} tokens')
+print(f'on {facts["held_back_files"]} files held back: {facts["nats_a_token"]} nats a token, {facts["bits_a_byte"]} bits a byte')
+
+# %%
+#| echo: false
+import matplotlib.pyplot as plt
+fig, ax = plt.subplots(figsize=(5, 2), layout='constrained')
+ax.plot(*zip(*facts['held']), color='#6d4aff', marker='.')
+ax.set(xlabel='step', ylabel='nats a token, held back')
+for side in ('top', 'right'): ax.spines[side].set_visible(False)
+
+# %% [markdown]
+# ## What it writes
+
+# %%
+from bendml.generate import Sampling, complete, load_model
+mini = load_model('mini')
+for start in ('def ', 'class Queue:\n    '): print(start + complete(mini, start, 60).text, '\n' + '-'*40)
+
+# %% [markdown]
+# The most likely token every time is dull, and soon repeats itself. Drawn at random:
+
+# %%
+print('def ' + complete(mini, 'def ', 80, Sampling(temperature=.7, top_p=.95, seed=4)).text)
+
+# %% [markdown]
+# On the command line, `bendml generate "def " --model mini`.
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That what it writes runs. It has seen a few million tokens, a few times; models that write working programs have seen
+#   a million times as many.
+# - The same bits on another kind of processor, with another version of NumPy, or from another Python's library. What a model
+#   learns depends on the last digit of every sum.
