@@ -18,7 +18,6 @@ from numpy import float32
 
 from .attention import attend, join_heads, split_heads
 from .checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting, some
-from .data import bundled
 from .shape import Int, Mat, OutIn, Vec, dims, typed
 from .shape.annotations import TupleSpec
 

@@ -1,8 +1,11 @@
 "The models' functions are checked for all sizes: as they are they pass, and changed at one point they are refused where they are defined."
-import inspect, time
+import inspect
+from dataclasses import dataclass
 from pathlib import Path
-import pytest
+from typing import NamedTuple
+import numpy as np, pytest
 from bendml import attention, gpt2, llama
+from bendml.shape import Arr, Mat, ShapeError, Vec, dims, typed
 from bendml.shape.check import check_file
 
 MUTANTS = {
@@ -43,10 +46,67 @@ def test_a_change_is_refused(module, old, new, tmp_path):
 
 def test_a_call_with_a_model_that_does_not_fit():
     "Also what a file's settings say is held against its arrays."
-    from bendml.shape import ShapeError
     c = gpt2.Config(2, 2, 64, vocab=50, context=16)
     model = gpt2.init(c)
     assert gpt2.forward(model, [1, 2, 3]).shape == (3, 50)
     for wrong in (model._replace(tokens=model.tokens[:, :32]), model._replace(blocks=(model.blocks[0], model.blocks[1]._replace(up=model.blocks[1].down))),
                   model._replace(config=gpt2.Config(2, 2, 64, vocab=50, context=20)), model._replace(blocks=[3])):
         with pytest.raises(ShapeError): gpt2.forward(wrong, [1, 2, 3])
+
+
+# ---- what this needs of `@typed`: records with sizes, and any number of them
+
+B, D, H = dims('B D H')
+
+@dataclass(frozen=True)
+class Sizes:
+    heads: H
+    width: D
+
+class Layer(NamedTuple):
+    w: Mat[D, D]
+    b: Vec[D]
+
+@typed
+def run(x: Mat[B, D], layers: tuple[Layer, ...]) -> Mat[B, D]:
+    for layer in layers: x = x @ layer.w + layer.b
+    return x
+
+
+def test_any_number_of_records():
+    one = Layer(np.eye(3), np.ones(3))
+    assert run.__shapes__.report().paths == 3   # none, one, and more
+    for n in range(4): assert np.array_equal(run(np.zeros((2, 3)), (one,)*n), np.full((2, 3), n))
+    for wrong in ((one, Layer(np.eye(3), np.ones(4))), (Layer(np.eye(4), np.ones(4)),), one.w, (one.w,), 3):
+        with pytest.raises(ShapeError): run(np.zeros((2, 3)), wrong)
+
+    @typed
+    def twice(x: Mat[B, D], layers: tuple[Layer, ...]) -> Mat[B, D]: return run(run(x, layers), layers)
+    with pytest.raises(ShapeError, match='layer'):
+        @typed
+        def bad(x: Mat[B, D], layers: tuple[Layer, ...]) -> Mat[B, D]:
+            for layer in layers: x = np.concatenate((x, layer.w))
+            return x
+    with pytest.raises(ShapeError):
+        @typed
+        def other(x: Mat[B, H], layers: tuple[Layer, ...]) -> Mat[B, H]: return run(x, layers)
+
+
+def test_sizes_inside_of_a_record():
+    @typed(where='D % H == 0')
+    def split(x: Mat[B, D], c: Sizes) -> Arr[B, H, 'D//H']: return x.reshape(len(x), c.heads, -1)
+    assert split(np.zeros((5, 6)), Sizes(2, 6)).shape == (5, 2, 3)
+    for wrong in (Sizes(4, 6), Sizes(2, 8), Sizes('2', 6)):
+        with pytest.raises(ShapeError): split(np.zeros((5, 6)), wrong)
+    with pytest.raises(ShapeError):
+        @typed(where='D % H == 0')
+        def bad(x: Mat[B, D], c: Sizes) -> Arr[B, H, 'D//H']: return x.reshape(len(x), c.width, -1)
+
+
+def test_a_factor_is_learnt_wherever_its_name_stands():
+    "`H` comes after the product that it is a factor of."
+    @typed
+    def split(x: Mat[B, 'H*D'], heads: H) -> Arr[B, H, D]: return x.reshape(len(x), heads, -1)
+    @typed
+    def caller(x: Mat[B, 'K*L'], k: dims('K')[0]) -> Arr[B, 'K', 'L']: return split(x, k)
+    assert caller(np.zeros((5, 6)), 3).shape == (5, 3, 2)

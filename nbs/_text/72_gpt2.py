@@ -31,7 +31,6 @@ from numpy import float32
 
 from bendml.attention import attend, join_heads, split_heads
 from bendml.checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting, some
-from bendml.data import bundled
 from bendml.shape import Int, Mat, OutIn, Vec, dims, typed
 from bendml.shape.annotations import TupleSpec
 
@@ -439,6 +438,7 @@ except WeightsError as e: print(e)
 # %%
 from bendml.checkpoint import open_weights
 from bendml.checkpoint.files import read_settings
+from bendml.data import bundled
 from bendml.tokenizer import Tokenizer
 folder = bundled('mini')
 weights, words = open_weights(folder), Tokenizer.load(folder)
