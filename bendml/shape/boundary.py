@@ -220,6 +220,9 @@ def _quick(shapes: Shapes) -> Callable:
                 pending.append((s.size, path))
                 tests.append(f'type({path}) is int')
                 continue
+            if not s.sizes and s.dtype in ('', 'int', 'bool'):   # a number of Python's own
+                tests.append(f'type({path}) is {s.dtype or "float"}')
+                continue
             own = [f'_{len(names) + i}' for i in range(len(s.sizes))]
             names += own
             unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
