@@ -7,7 +7,7 @@
 
 # %% [markdown]
 # The published GPT-2 is half a gigabyte, which nobody wants in a repository. So that everyone has a model which says
-# something, and every test can have one, there is `mini`: the same network, two hundred times smaller, trained on the
+# something, and every test can have one, there is `mini`: the same network, fifty times smaller, trained on the
 # sources of Python's standard library, which lie on every machine that runs this page. It has learnt to write what
 # looks like Python. It does not know what the programs do.
 
@@ -33,7 +33,7 @@ from bendml.train import Run, train
 # %% [markdown]
 # ## The text
 #
-# Some ten megabytes of Python, without the tests, and without files that are tables rather than programs. Every
+# Some eight megabytes of Python, without the tests, and without files that are tables rather than programs. Every
 # twentieth file is held back: what the model says about those shows what it has learnt and not only kept.
 
 # %%
@@ -260,7 +260,8 @@ print('def ' + complete(mini, 'def ', 80, Sampling(temperature=.7, top_p=.95, se
 # %% [markdown]
 # ## What this does not show
 #
-# - That what it writes runs. It has seen a few million tokens, a few times; models that write working programs have seen
+# - That what it writes runs. It has seen two and a half million tokens, two or three times; models that write working programs have seen
 #   a million times as many.
 # - The same bits on another kind of processor, with another version of NumPy, or from another Python's library. What a model
-#   learns depends on the last digit of every sum.
+#   learns depends on the last digit of every sum. The model in this repository made its first 2,435 steps with two threads and
+#   the others with one, as the program does now, so one run of the program gives a sister of it, not a twin.
