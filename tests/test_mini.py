@@ -40,9 +40,15 @@ def test_it_says_what_transformers_says(mini, theirs):
     model = gpt2.from_tensors({n: weights.float32(n) for n in weights}, MINI)
     ids = mini.tokenizer.encode('import os\n\nclass Path:\n    def __init__(self, path):\n        self.path = path\n')
     assert oracle.relative(gpt2.forward(model, ids), oracle.scores(theirs, ids)) < 5e-6
-    for prompt in ('def ', 'import ', 'class Error(Exception):\n    '):
+    for prompt in ('def ', 'if not isinstance(name, str):\n    raise', 'class Error(Exception):\n    def '):
         text = complete(mini, prompt, 40)
         assert text.ids == oracle.greedy(theirs, text.prompt, 40)[:len(text.ids)]
+
+
+def test_what_it_says(mini):
+    "Always the same, greedily."
+    text = complete(mini, 'def ', 24)
+    assert text.text == 'validate_float(float):\n    """\n    Callow a string to the string.\n\n    This is' and text.ids[:5] == [866, 392, 95, 102, 1347]
 
 
 def test_its_words_are_those_of_tokenizers(mini):

@@ -443,16 +443,16 @@ from bendml.tokenizer import Tokenizer
 folder = bundled('mini')
 weights, words = open_weights(folder), Tokenizer.load(folder)
 mini = from_tensors({name: weights.float32(name) for name in weights}, hf_config(read_settings(folder/'config.json')))
-ids = words.encode('def __init__(self, name')
+ids = words.encode('if not isinstance(name, str):\n    raise')
 scores = forward(mini, ids)[-1]
 print(f'{count(mini):,} parameters')
 for i in np.argsort(-scores)[:5]: print(f'{scores[i]:7.3f}  {words.decode([int(i)])!r}')
 
 # %% [markdown]
-# Take the best token, put it behind the text, and read the longer text again, thirty times:
+# Take the best token, put it behind the text, and read the longer text again, twenty-four times:
 
 # %%
-for _ in range(30): ids.append(int(forward(mini, ids)[-1].argmax()))
+for _ in range(24): ids.append(int(forward(mini, ids)[-1].argmax()))
 print(words.decode(ids))
 
 # %% [markdown]

@@ -246,7 +246,8 @@ for side in ('top', 'right'): ax.spines[side].set_visible(False)
 # %%
 from bendml.generate import Sampling, complete, load_model
 mini = load_model('mini')
-for start in ('def ', 'class Queue:\n    '): print(start + complete(mini, start, 60).text, '\n' + '-'*40)
+for start in ('    try:\n        return self._data[key]\n    except', 'if not isinstance(name, str):\n    raise'):
+    print(start + complete(mini, start, 24).text, '\n' + '-'*40)
 
 # %% [markdown]
 # The most likely token every time is dull, and soon repeats itself. Drawn at random:
