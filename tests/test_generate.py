@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from bendml import gpt2
 from bendml.checks import ContextError
 from bendml.decode import of_gpt2
-from bendml.generate import Model, Sampling, Stream, choose, complete, complete_all, generate, load_model, probabilities
+from bendml.generate import Model, Sampling, Stream, choose, complete, complete_all, generate, load_model, probabilities, together
 from bendml.talk import BEGIN, END, ChatError, Turn, prompt, reply
 from bendml.tokenizer import Tokenizer
 
@@ -92,9 +92,20 @@ def test_one_text_and_its_pieces_agree(bytes_model):
 
 
 def test_a_batch_is_each_alone(bytes_model):
-    how = Sampling(1., seed=5)
-    together = complete_all(bytes_model, ['ab', 'x', 'hello'], 12, how)
-    assert [t.ids for t in together] == [complete(bytes_model, p, 12, how).ids for p in ('ab', 'x', 'hello')]
+    "Token for token, greedy and drawn, whatever the others do: texts that end early, that fill the context, that are long."
+    prompts = ['ab', 'x'*40, 'hello', 'é', [7, 8, 9]]
+    for how in (Sampling(), Sampling(1., seed=5)):
+        batch = complete_all(bytes_model, prompts, 12, how)
+        alone = [complete(bytes_model, p, 12, how) for p in prompts]
+        assert [(t.ids, t.text, t.reason) for t in batch] == [(t.ids, t.text, t.reason) for t in alone]
+        assert {t.reason for t in batch} == {'length', 'context'} or how.temperature
+
+
+def test_texts_grow_side_by_side(bytes_model):
+    texts = [generate(bytes_model, p, 4) for p in ('ab', 'x')]
+    order = list(together(texts))
+    assert {n for n, _ in order} == {0, 1} and [''.join(s for n, s in order if n == i) for i in (0, 1)] == [t.text for t in texts]
+    assert list(together([])) == [] and list(together(texts)) == []
 
 
 def test_the_seed_decides(bytes_model):

@@ -1,26 +1,10 @@
-"GPT-2 against PyTorch at seeded random weights, the published names and layouts, and what is refused."
+"GPT-2 against transformers at seeded random weights, the published names and layouts, and what is refused."
 import numpy as np, pytest
+import oracle
+from oracle import relative
 from bendml.attention import softmax
 from bendml.checks import ContextError, WeightsError, check_ids
-from bendml.gpt2 import SIZES, Config, Norm, forward, from_tensors, gelu, init, layer_norm, published, to_tensors
-
-
-def pytorch(tensors: dict, ids, heads: int) -> np.ndarray:
-    "GPT-2's forward pass in PyTorch, from the published names and layouts."
-    import torch
-    import torch.nn.functional as F
-    w = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in tensors.items()}
-    c = w['wte.weight'].shape[1]
-    conv1d = lambda x, name: x @ w[name + '.weight'] + w[name + '.bias']
-    norm = lambda x, name: F.layer_norm(x, (c,), w[name + '.weight'], w[name + '.bias'], 1e-5)
-    with torch.inference_mode():
-        x = w['wte.weight'][torch.as_tensor(ids)] + w['wpe.weight'][:len(ids)]
-        for i in range(sum(n.endswith('ln_1.weight') for n in w)):
-            q, k, v = (p.view(len(ids), heads, -1).transpose(0, 1)[None] for p in conv1d(norm(x, f'h.{i}.ln_1'), f'h.{i}.attn.c_attn').split(c, 1))
-            a = F.scaled_dot_product_attention(q, k, v, is_causal=True)[0].transpose(0, 1).reshape(len(ids), c)
-            x = x + conv1d(a, f'h.{i}.attn.c_proj')
-            x = x + conv1d(F.gelu(conv1d(norm(x, f'h.{i}.ln_2'), f'h.{i}.mlp.c_fc'), approximate='tanh'), f'h.{i}.mlp.c_proj')
-        return (norm(x, 'ln_f') @ w['wte.weight'].T).numpy()
+from bendml.gpt2 import SIZES, Config, Norm, forward, from_tensors, gelu, hf_config, init, layer_norm, published, to_tensors
 
 
 def noisy(config: Config, seed: int = 1):
@@ -32,46 +16,86 @@ def noisy(config: Config, seed: int = 1):
     return tensors
 
 
-def relative(a, b) -> float: return float(np.abs(a - b).max()/np.abs(b).max())
+@pytest.fixture(scope='module')
+def little():
+    tensors = noisy(Config(3, 2, 128, vocab=300, context=64))
+    return from_tensors(tensors), oracle.gpt2(tensors, 2)
 
 
-@pytest.mark.parametrize('tokens', [1, 2, 17, 32])
-def test_equals_pytorch(tokens):
-    tensors = noisy(Config(3, 2, 128, vocab=300, context=32))
+@pytest.mark.parametrize('tokens', [1, 2, 17, 64])
+def test_equals_transformers(little, tokens):
+    ours, theirs = little
     ids = np.random.default_rng(tokens).integers(0, 300, tokens)
-    assert relative(forward(from_tensors(tensors), ids), pytorch(tensors, ids, 2)) < 5e-6
+    assert relative(forward(ours, ids), oracle.scores(theirs, ids)) < 5e-6
+
+
+def test_batch_and_single_and_cache_agree_with_transformers(little):
+    "Greedy: the decoder one text at a time, several prompts, transformers' own loop; and each position's scores in a batch of theirs."
+    from bendml.decode import of_gpt2, read
+    ours, theirs = little
+    prompts = np.random.default_rng(4).integers(0, 300, (3, 20))
+    d = of_gpt2(ours)
+    for ids, row in zip(prompts.tolist(), oracle.scores(theirs, prompts)):
+        cache = d.cache()
+        written, last = [], read(d, cache, ids).copy()
+        assert relative(last, row[-1]) < 5e-6
+        for _ in range(16):
+            written.append(int(last.argmax()))
+            last = d.step(cache, written[-1]).copy()
+        assert written == oracle.greedy(theirs, ids, 16)
+
+
+def test_transformers_reads_what_we_write_and_we_read_what_it_writes(tmp_path):
+    from transformers import GPT2LMHeadModel
+    from bendml.mini import write_model
+    from bendml.checkpoint import open_weights
+    from bendml.checkpoint.files import read_settings
+    from bendml.tokenizer import Tokenizer
+    c = Config(2, 2, 128, vocab=260, context=32)
+    tokenizer = Tokenizer.train(b'abcabc', 260, special_tokens=['<|endoftext|>'])
+    tensors = {n: a.astype(np.float16).astype(np.float32) for n, a in noisy(c).items()}
+    write_model(tmp_path/'ours', from_tensors(tensors, c), tokenizer)
+    model = GPT2LMHeadModel.from_pretrained(tmp_path/'ours', dtype='float32', local_files_only=True).eval()
+    ids = np.random.default_rng(0).integers(0, 260, 32)
+    assert relative(forward(from_tensors(tensors), ids), oracle.scores(model, ids)) < 5e-6
+    model.save_pretrained(tmp_path/'theirs', max_shard_size='400KB')
+    weights = open_weights(tmp_path/'theirs')
+    again = from_tensors({n: weights.float32(n) for n in weights}, hf_config(read_settings(tmp_path/'theirs'/'config.json')))
+    assert type(weights).__name__ == 'Shards' and np.array_equal(forward(again, ids), forward(from_tensors(tensors), ids))
 
 
 @pytest.fixture(scope='module')
 def small():
     tensors = noisy(SIZES['small'])
-    return tensors, from_tensors(tensors)
+    return from_tensors(tensors), oracle.gpt2(tensors, 12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('tokens', [1, 64, 1024])
-def test_real_size_equals_pytorch(small, tokens):
+def test_real_size_equals_transformers(small, tokens):
     "GPT-2 small at its real sizes, seeded random weights."
-    tensors, model = small
+    ours, theirs = small
     ids = np.random.default_rng(tokens).integers(0, 50_257, tokens)
-    ours, theirs = forward(model, ids), pytorch(tensors, ids, 12)
-    assert relative(ours, theirs) < 5e-6
-    assert (ours.argmax(1) == theirs.argmax(1)).mean() > 0.99 and ours[-1].argmax() == theirs[-1].argmax()
+    a, b = forward(ours, ids), oracle.scores(theirs, ids)
+    print(f'{tokens} tokens: {relative(a, b):.1e} off')
+    assert relative(a, b) < 5e-6 and a[-1].argmax() == b[-1].argmax() and (a.argmax(1) == b.argmax(1)).mean() > 0.99
 
 
 @pytest.mark.slow
-def test_real_size_writes_what_pytorch_would(small):
-    "The decoder at GPT-2 small's sizes: the same greedy tokens, with the whole prompt at once and then token by token."
+def test_real_size_writes_what_transformers_would(small):
+    "The decoder at GPT-2 small's sizes: the whole prompt at once, then token by token; the same greedy tokens, and scores."
     from bendml.decode import of_gpt2, read
-    tensors, model = small
-    d = of_gpt2(model)
-    cache, ids = d.cache(), np.random.default_rng(9).integers(0, 50_257, 40).tolist()
-    rows = [read(d, cache, ids).copy()]
-    for _ in range(12):
-        ids.append(int(rows[-1].argmax()))
-        rows.append(d.step(cache, ids[-1]).copy())
-    theirs = pytorch(tensors, ids, 12)[39:]
-    assert relative(np.array(rows), theirs) < 5e-6 and [r.argmax() for r in rows] == theirs.argmax(1).tolist()
+    ours, theirs = small
+    d = of_gpt2(ours)
+    cache, prompt = d.cache(), np.random.default_rng(9).integers(0, 50_257, 40).tolist()
+    rows, written = [read(d, cache, prompt).copy()], []
+    for _ in range(24):
+        written.append(int(rows[-1].argmax()))
+        rows.append(d.step(cache, written[-1]).copy())
+    assert written == oracle.greedy(theirs, prompt, 24)
+    off = relative(np.array(rows), oracle.scores(theirs, prompt + written)[39:])
+    print(f'24 tokens with a cache: {off:.1e} off')
+    assert off < 5e-6
 
 
 @pytest.mark.parametrize('name, parameters', [('small', 124_439_808), ('medium', 354_823_168), ('large', 774_030_080), ('xl', 1_557_611_200)])
@@ -137,3 +161,14 @@ def test_bad_texts_are_refused():
     with pytest.raises(ContextError, match='at most 8 tokens\n- observed : 9 tokens'): check_ids([0]*9, 20, 8)
     for wrong in ([], [[1]], [0.5], [20], [-1]):
         with pytest.raises(ValueError): check_ids(wrong, 20, 8)
+
+
+HF = {'model_type': 'gpt2', 'n_layer': 2, 'n_head': 2, 'n_embd': 128, 'vocab_size': 100, 'n_positions': 32}
+
+def test_settings(): assert hf_config(HF) == hf_config(HF | {'n_inner': 512, 'activation_function': 'gelu_new'}) == Config(2, 2, 128, 100, 32)
+
+@pytest.mark.parametrize('change', [{'model_type': 'bert'}, {'activation_function': 'relu'}, {'n_inner': 100}, {'tie_word_embeddings': False}, {'n_head': '2'}, {'n_head': 3},
+                                    {'n_layer': 0}, {'n_layer': 10**6}, {'n_layer': 10**40}, {'n_positions': 1 << 30}, {'layer_norm_epsilon': float('nan')},
+                                    {'layer_norm_epsilon': -1}, {'scale_attn_by_inverse_layer_idx': True}, {'vocab_size': None}, {'n_embd': [128]}])
+def test_bad_settings_are_refused(change):
+    with pytest.raises(WeightsError): hf_config(HF | change)

@@ -18,7 +18,7 @@ def wheel(tmp_path_factory):
 def test_contents(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {str(p.relative_to(ROOT)) for p in (ROOT/'bendml').rglob('*.py') if '__pycache__' not in p.parts}
-    assert modules <= names and 'bendml/py.typed' in names
+    assert modules <= names and {'bendml/py.typed', 'bendml/models/mini/model.safetensors', 'bendml/models/mini/tokenizer.json'} <= names
     assert not any(n.startswith(('nbs/', 'tests/', 'tools/', 'data/')) for n in names)
 
 

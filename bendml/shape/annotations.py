@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['Spec', 'read_size', 'ArraySpec', 'spelled', 'Vec', 'Mat', 'Arr', 'L', 'Int', 'Bool', 'Float', 'F32', 'F64', 'InOut',
-           'OutIn', 'Grad', 'TupleSpec', 'SizeSpec', 'MaybeSpec', 'DictSpec', 'read_annotation', 'Signature',
-           'read_signature']
+           'OutIn', 'Grad', 'TupleSpec', 'SizeSpec', 'MaybeSpec', 'ManySpec', 'DictSpec', 'read_annotation',
+           'Signature', 'read_signature']
 
 # %% ../../nbs/21b_annotations.ipynb #479b89a1
 import dataclasses, inspect, itertools, typing
@@ -134,6 +134,13 @@ class MaybeSpec:
     inner: Any
     def __str__(self): return f'{self.inner} or None'
 
+# %% ../../nbs/21b_annotations.ipynb #3d48e2a9
+@dataclass(frozen=True)
+class ManySpec:
+    "Any number of values of one kind: `tuple[Block, ...]`."
+    inner: Any
+    def __str__(self): return f'any number of {self.inner}'
+
 # %% ../../nbs/21b_annotations.ipynb #e1619a7e
 def _maybe(inner: Any) -> MaybeSpec | None: return inner and MaybeSpec(inner)
 
@@ -145,7 +152,7 @@ class DictSpec:
     def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
 
 # %% ../../nbs/21b_annotations.ipynb #3e3b00af
-Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec | ManySpec
 
 # %% ../../nbs/21b_annotations.ipynb #9488be07
 def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec | list | None:
@@ -163,6 +170,8 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
     if hasattr(written, 'dim_str') and hasattr(written, 'dtypes'): return _jaxtyping(written)
+    if typing.get_origin(written) is tuple and typing.get_args(written)[-1:] == (...,):
+        return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
     return _record(written)
 

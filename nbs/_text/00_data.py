@@ -238,6 +238,19 @@ def fetch(
 
 
 # %% [markdown]
+# One model is small enough to come with bendml itself, see [its page](78_mini.ipynb).
+
+# %%
+#| export
+def bundled(
+    name: str,  # mini
+) -> Path:
+    "The folder of a model that comes with bendml."
+    from importlib.resources import files
+    return Path(str(files('bendml')))/'models'/name
+
+
+# %% [markdown]
 # The four files of MNIST, 55 MB. The second call only checks the hashes.
 
 # %%

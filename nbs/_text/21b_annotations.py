@@ -208,6 +208,15 @@ class MaybeSpec:
 
 # %%
 #| export
+@dataclass(frozen=True)
+class ManySpec:
+    "Any number of values of one kind: `tuple[Block, ...]`."
+    inner: Any
+    def __str__(self): return f'any number of {self.inner}'
+
+
+# %%
+#| export
 def _maybe(inner: Any) -> MaybeSpec | None: return inner and MaybeSpec(inner)
 
 
@@ -222,7 +231,7 @@ class DictSpec:
 
 # %%
 #| export
-Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec | ManySpec
 
 
 # %% [markdown]
@@ -245,6 +254,8 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
     if hasattr(written, 'dim_str') and hasattr(written, 'dtypes'): return _jaxtyping(written)
+    if typing.get_origin(written) is tuple and typing.get_args(written)[-1:] == (...,):
+        return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
     return _record(written)
 
@@ -268,7 +279,7 @@ class Layer(typing.NamedTuple):
     w: Mat[Dim('N'), Dim('M')]
     b: Vec[Dim('M')]
 
-print(read_annotation(Layer, globals()), read_annotation(tuple[Vec[B], Mat[B, D]], {}), sep='\n')
+for written in (Layer, tuple[Vec[B], Mat[B, D]], tuple[Layer, ...]): print(read_annotation(written, globals()))
 
 
 # %% [markdown]

@@ -14,14 +14,16 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, parse_dim
-from bendml.shape.facts import Claim, Facts, assume, bound, parse_claim
-from bendml.shape.messages import ShapeError, place_at, place_of_code
-from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
+from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
+from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
+from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
+from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from bendml.shape.trace import Trace, choose, current, refuse, tracing
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
 from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
+from bendml.shape.products import unknown
+from bendml.shape.loops import Turns
 from bendml.shape.copies import copy_of, unused_names
 from bendml.shape import calls  # what the copies' calls go through
 
@@ -42,6 +44,7 @@ def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
         case MaybeSpec(inner): return make(inner, put) if choose() else None
+        case ManySpec(inner): return Turns(unknown('n').size, lambda k: make(inner, put))
         case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
         case DictSpec(items): return {k: make(s, put) for k, s in items}
         case list(): return [make(s, put) for s in spec]
@@ -73,16 +76,21 @@ def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
 
 # %%
 #| export
+def parts_of(spec: Any, name: str) -> list[tuple[str, ArraySpec | SizeSpec]]:
+    "The arrays and sizes in an annotation, each with the expression that reaches it."
+    match spec:
+        case ArraySpec() | SizeSpec(): return [(name, spec)]
+        case MaybeSpec(inner): return parts_of(inner, name)
+        case ManySpec(inner): return parts_of(inner, f'{name}[0]')
+        case TupleSpec(items, names, cls):
+            return [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
+        case DictSpec(items): return [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]')]
+        case list(): return [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]')]
+    return []
+
 def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
     "The arrays in an annotation, each with the expression that reaches it."
-    match spec:
-        case ArraySpec(): return [(name, spec)]
-        case MaybeSpec(inner): return arrays_of(inner, name)
-        case TupleSpec(items, names, cls):
-            return [a for i, s in enumerate(items) for a in arrays_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
-        case DictSpec(items): return [a for k, s in items for a in arrays_of(s, f'{name}[{k!r}]')]
-        case list(): return [a for i, s in enumerate(spec) for a in arrays_of(s, f'{name}[{i}]')]
-    return []
+    return [(path, s) for path, s in parts_of(spec, name) if isinstance(s, ArraySpec)]
 
 
 # %% [markdown]
@@ -95,6 +103,9 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
     match spec:
         case None: return
         case MaybeSpec(inner): return None if value is None else fits(inner, value, what, put)
+        case ManySpec(inner):
+            if not isinstance(value, Turns | tuple | list): refuse(f'{what} is not several values', spec, type(value).__name__)
+            for v in (value.item(unknown('k').size),) if isinstance(value, Turns) else value: fits(inner, v, f'{what}, one of its parts', put)
         case SizeSpec(size):
             if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds:
                 refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)

@@ -124,7 +124,12 @@ def _undecorated(space: dict[str, Any], files: set[str], seen: set) -> Iterator[
         except (ShapeError, DimError): continue  # nobody asked for these to be checked
         given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty
                  or is_number(signature.python.parameters[n]) for n, s in signature.params]
-        if all(given) and any(arrays_of(s, n) for n, s in signature.params): yield f
+        if all(given) and any(_says(s) for _, s in [*signature.params, ('return', signature.result)]): yield f
+
+
+def _says(spec: Any) -> bool:
+    "Does an annotation itself speak of axes? A record that holds arrays was annotated for somebody else."
+    return not getattr(spec, 'make', None) and any(a.sizes for _, a in arrays_of(spec, ''))
 
 
 # %%

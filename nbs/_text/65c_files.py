@@ -109,6 +109,59 @@ def listed(names: Iterable[str], most: int = 10) -> str:
 
 
 # %% [markdown]
+# ## Settings
+#
+# Beside the tensors lies a `config.json` with the sizes of the model. It is read like every other file, word by word.
+
+# %%
+#| export
+MAX_SETTINGS, MAX_DEPTH = 1_000_000, 8   # bytes; lists and objects inside each other
+_LIST, _OBJECT, _MORE = (re.compile(rb'[ \t\n\r]*(' + c + rb')') for c in (rb'\[', rb'\{', rb'[,\]]'))
+
+def read_settings(path: str | os.PathLike) -> dict:
+    "The settings in a config.json; `CheckpointError` for anything that is not one."
+    data = map_file(path, 2)
+    if len(data) > MAX_SETTINGS: raise CheckpointError(path, 'too large', f'at most {MAX_SETTINGS} bytes', f'{len(data)} bytes')
+    words = Words(path, data, 0, len(data))
+    settings = {name: _value(words, 1) for name in read_names(words)}
+    words.end_of_text()
+    return settings
+
+def _value(words: Words, depth: int):
+    "What stands behind a name: a text, a number, true, false, null, or a list or object of these."
+    if depth > MAX_DEPTH: raise words.refuse('nested too deeply', f'at most {MAX_DEPTH} levels')
+    if _OBJECT.match(words.text, words.at, words.end): return {name: _value(words, depth + 1) for name in read_names(words)}
+    if not _LIST.match(words.text, words.at, words.end): return read_plain(words)
+    words.take(_LIST, '[')
+    found, more = [], not (end := _MORE.match(words.text, words.at, words.end)) or end[1] == b','
+    if not more: words.take(_MORE, ']')
+    while more:
+        found.append(_value(words, depth + 1))
+        more = words.take(_MORE, ', or ]') == b','
+    return found
+
+
+# %%
+#| hide
+import os, tempfile
+folder = tempfile.TemporaryDirectory()
+os.chdir(folder.name)
+
+# %%
+Path('config.json').write_text('{"n_layer": 12, "eps": 1e-5, "names": ["a", null], "inner": {"x": true}}')
+print(read_settings('config.json'))
+for wrong in ('{"n_layer": 12, "n_layer": 6}', '['*100_000, '{"a": ' + '['*9 + ']'*9 + '}'):
+    Path('config.json').write_text(wrong)
+    try: read_settings('config.json')
+    except CheckpointError as e: print(e)
+
+# %%
+#| hide
+os.chdir('/')
+folder.cleanup()
+
+
+# %% [markdown]
 # ## One function
 
 # %%

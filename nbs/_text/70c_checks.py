@@ -98,6 +98,35 @@ for shapes in ({'up.weight': (8, 2)}, {'up.weight': (8, 2), 'up.bias': (8,), 'do
 
 
 # %% [markdown]
+# ## Settings
+#
+# The sizes of a model stand beside its tensors, in JSON or in the file itself, under names and of types that somebody else chose.
+
+# %%
+#| export
+def setting(settings: Mapping, name: str, kinds: tuple[type, ...] = (int,), default=None):
+    "A setting of the right type, or its default; `WeightsError` if it is neither."
+    value = settings[name] if name in settings else default
+    if value is None and default is None: raise WeightsError(f'setting {name}', kinds[0].__name__, 'nothing')
+    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds: raise WeightsError(f'setting {name}', kinds[0].__name__, repr(value)[:60])
+    if isinstance(value, int) and abs(value) >= 1 << 53: raise WeightsError(f'setting {name}', 'a number of reasonable size', str(value)[:60])
+    return value
+
+MOST_LAYERS, MOST_TOKENS = 1000, 1 << 20   # a file that claims more is refused before anything is made for it
+
+def check_claims(layers: int, context: int) -> None:
+    "`WeightsError` if a file claims more layers than any model has, or a text longer than any can be."
+    if layers > MOST_LAYERS: raise WeightsError('the number of layers', f'at most {MOST_LAYERS}', f'{layers}')
+    if context > MOST_TOKENS: raise WeightsError('the longest text', f'at most {MOST_TOKENS} tokens', f'{context}')
+
+
+# %%
+for settings in ({}, {'n_head': '12'}, {'n_head': True}, {'n_head': 10**30}):
+    try: setting(settings, 'n_head')
+    except WeightsError as e: print(e)
+
+
+# %% [markdown]
 # ## A tied head
 #
 # At the end a model compares what it has computed with the meaning of each token. Many use the same table for this as at

@@ -15,13 +15,14 @@
 # [a later page](76_decode.ipynb) is held to its numbers.
 #
 # Letters for sizes: $T$ tokens of a text, $C$ channels (the numbers that stand for one token), $H$ heads, $D = C/H$ numbers a
-# head, $V$ tokens that there are.
+# head, $V$ tokens that there are, $P$ positions. In the signatures they are [checked](24_shape.ipynb): whatever `@typed` accepts
+# fits for every size, every length of text, and any number of layers.
 
 # %%
 #| hide
 #| export
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,7 +30,11 @@ import numpy as np
 from numpy import float32
 
 from bendml.attention import attend, join_heads, split_heads
-from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied, some
+from bendml.checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting, some
+from bendml.shape import Int, Mat, OutIn, Vec, dims, typed
+from bendml.shape.annotations import TupleSpec
+
+C, H, K, M, P, T, V = dims('C H K M P T V')
 
 
 # %% [markdown]
@@ -43,16 +48,17 @@ from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_t
 class Config:
     "The sizes of a GPT-2."
     layers: int
-    heads: int            # H
-    channels: int         # C
-    vocab: int = 50_257   # V
-    context: int = 1024   # the longest text
+    heads: H
+    channels: C
+    vocab: V = 50_257
+    context: P = 1024     # the longest text
     eps: float = 1e-5     # keeps a layer norm from dividing by zero
 
     def __post_init__(self):
         sizes = (self.layers, self.heads, self.channels, self.vocab, self.context)
-        if min(sizes) < 1 or self.channels % self.heads:
-            raise ValueError(f'GPT-2 of these sizes\n- expected : all at least 1, channels a multiple of heads\n- observed : {self}')
+        if min(sizes) < 1 or self.channels % self.heads or not 0 < self.eps < math.inf:
+            raise WeightsError('a GPT-2 of these sizes', 'all at least 1, channels a multiple of heads, eps above 0', f'{self}')
+        check_claims(self.layers, self.context)
 
 SIZES = {
     'small': Config(12, 12, 768),
@@ -65,35 +71,39 @@ SIZES = {
 # %% [markdown]
 # ## Parameters
 #
-# A linear layer holds a row of weights for each number it puts out, `(out, in)`. The published files hold the transpose;
-# loading turns them, below.
+# A linear layer holds a row of weights for each number it puts out, `OutIn`. The published files hold the transpose; loading
+# turns them, below. `Linear['3*C', C]` in a signature is such a layer with $3C$ rows of $C$ weights.
 
 # %%
 #| export
 class Norm(NamedTuple):
     "A layer norm."
-    gain: np.ndarray   # (C,)
-    bias: np.ndarray   # (C,)
+    gain: Vec[C]
+    bias: Vec[C]
 
 class Linear(NamedTuple):
     "A linear layer."
-    w: np.ndarray      # (out, in)
-    b: np.ndarray      # (out,)
+    w: np.ndarray
+    b: np.ndarray
+    @classmethod
+    def __class_getitem__(cls, sizes):
+        out, into = sizes
+        return TupleSpec((OutIn[Mat[out, into]], Vec[out]), cls._fields, cls)
 
 class Block(NamedTuple):
     "One layer of the network: attention, then a small network for each token."
     norm1: Norm
-    qkv: Linear        # (3C, C): queries, keys and values, one below the other
-    proj: Linear       # (C, C)
+    qkv: Linear['3*C', C]   # queries, keys and values, one below the other
+    proj: Linear[C, C]
     norm2: Norm
-    up: Linear         # (4C, C)
-    down: Linear       # (C, 4C)
+    up: Linear['4*C', C]
+    down: Linear[C, '4*C']
 
 class Gpt2(NamedTuple):
     "A GPT-2 with its parameters, float32."
     config: Config
-    tokens: np.ndarray     # (V, C), what each token means; at the end also what each answer means
-    positions: np.ndarray  # (context, C)
+    tokens: Mat[V, C]       # what each token means; at the end also what each answer means
+    positions: Mat[P, C]
     blocks: tuple[Block, ...]
     norm: Norm
 
@@ -108,15 +118,12 @@ class Gpt2(NamedTuple):
 
 # %%
 #| export
-def layer_norm(
-    x: np.ndarray,  # (T, C)
-    norm: Norm,
-    eps: float = 1e-5,
-) -> np.ndarray:    # (T, C)
+@typed(keep='T')
+def layer_norm(x: Mat[T, C], norm: Norm, eps: float = 1e-5) -> Mat[T, C]:
     "Each row with mean 0 and variance 1, then stretched and shifted."
     centred = x - x.mean(axis=1, keepdims=True)
     variance = np.square(centred).mean(axis=1, keepdims=True)
-    return centred/np.sqrt(variance + float32(eps))*norm.gain + norm.bias
+    return centred/np.sqrt(variance + eps)*norm.gain + norm.bias
 
 
 # %% [markdown]
@@ -135,16 +142,14 @@ layer_norm(row, Norm(np.ones(4, float32), np.zeros(4, float32)))
 
 # %%
 #| export
-def linear(
-    x: np.ndarray,  # (T, in)
-    layer: Linear,
-) -> np.ndarray:    # (T, out)
+@typed
+def linear(x: Mat[T, K], layer: Linear[M, K]) -> Mat[T, M]:
     "x Wᵀ + b"
     return x @ layer.w.T + layer.b
 
 def gelu(x: np.ndarray) -> np.ndarray:
     "0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), the form that GPT-2 was trained with (Hendrycks and Gimpel 2016)."
-    return float32(0.5)*x*(1 + np.tanh(float32(math.sqrt(2/math.pi))*(x + float32(0.044715)*x*x*x)))
+    return 0.5*x*(1 + np.tanh(math.sqrt(2/math.pi)*(x + 0.044715*x*x*x)))
 
 
 # %%
@@ -160,11 +165,8 @@ gelu(np.array([1, -2], float32))   # GELU's other form, with erf, would give 0.8
 
 # %%
 #| export
-def attention(
-    x: np.ndarray,  # (T, C)
-    block: Block,
-    heads: int,     # H
-) -> np.ndarray:    # (T, C)
+@typed(where='C % H == 0')
+def attention(x: Mat[T, C], block: Block, heads: H) -> Mat[T, C]:
     "Each token reads from itself and the tokens before it."
     q, k, v = (split_heads(part, heads) for part in np.split(linear(x, block.qkv), 3, axis=1))  # (H, T, D) each
     return linear(join_heads(attend(q, k, v)), block.proj)
@@ -178,29 +180,73 @@ def attention(
 
 # %%
 #| export
-def block_forward(
-    x: np.ndarray,  # (T, C)
-    block: Block,
-    config: Config,
-) -> np.ndarray:    # (T, C)
+@typed(where='C % H == 0')
+def block_forward(x: Mat[T, C], block: Block, heads: H, eps: float) -> Mat[T, C]:
     "One layer."
-    x = x + attention(layer_norm(x, block.norm1, config.eps), block, config.heads)
-    return x + linear(gelu(linear(layer_norm(x, block.norm2, config.eps), block.up)), block.down)
+    x = x + attention(layer_norm(x, block.norm1, eps), block, heads)
+    return x + linear(gelu(linear(layer_norm(x, block.norm2, eps), block.up)), block.down)
 
-def forward(
-    model: Gpt2,
-    ids: np.ndarray,  # (T,) token numbers
-) -> np.ndarray:      # (T, V): for each position a score for every token that may come next
-    "The whole network."
-    ids = check_ids(ids, model.config.vocab, model.config.context)
+@typed(where=['C % H == 0', 'T <= P', 'ids < V'])
+def network(model: Gpt2, ids: Int[Vec[T]]) -> Mat[T, V]:
+    "The whole network: for each position a score for every token that may come next."
     x = model.tokens[ids] + model.positions[:len(ids)]
-    for block in model.blocks: x = block_forward(x, block, model.config)
+    for block in model.blocks: x = block_forward(x, block, model.config.heads, model.config.eps)
     return layer_norm(x, model.norm, model.config.eps) @ model.tokens.T
 
 
 # %% [markdown]
 # That is all of it. The last line compares each row with the meaning of every token, which is the same table that the
-# tokens came in by: the head is *tied*.
+# tokens came in by: the head is *tied*. The check followed it through no layer, one, and any number of them:
+
+# %%
+network.__shapes__.report()
+
+
+# %% [markdown]
+# Whoever calls it may have a list of numbers, and too many of them:
+
+# %%
+#| export
+def forward(
+    model: Gpt2,
+    ids: np.ndarray,  # (T,) token numbers
+) -> Mat[T, V]:
+    "The scores for a text; `ContextError` if it is too long, `ValueError` for an unknown token."
+    return network(model, check_ids(ids, model.config.vocab, model.config.context))
+
+
+# %% [markdown]
+# Four ways to get it wrong, each of them a slip of one word. The first two would stop at some sizes and not at others; the third
+# is right for every shape that NumPy looks at, since the weights are square; the last would run, and mix positions.
+
+# %%
+from bendml.shape import Arr, ShapeError
+D = dims('D')[0]
+
+def refused(build):
+    try: build()
+    except ShapeError as e: print(e, '\n')
+
+def thirds_of_rows():
+    @typed
+    def bad(x: Mat[T, C], qkv: Linear['3*C', C]) -> Mat[T, C]:
+        q, k, v = np.split(linear(x, qkv), 3, axis=0)
+        return q
+
+def no_transpose():
+    @typed
+    def bad(x: Mat[T, C], tokens: Mat[V, C]) -> Mat[T, V]: return x @ tokens
+
+def stored_the_other_way():
+    @typed
+    def bad(x: Mat[T, C], proj: Linear[C, C]) -> Mat[T, C]: return x @ proj.w + proj.b
+
+def norm_over_positions():
+    @typed(keep='T')
+    def bad(x: Mat[T, C], norm: Norm) -> Mat[T, C]: return (x - x.mean(axis=0))*norm.gain + norm.bias
+
+for build in (thirds_of_rows, no_transpose, stored_the_other_way, norm_over_positions): refused(build)
+
 
 # %% [markdown]
 # ## A network that has learnt nothing
@@ -223,9 +269,21 @@ def init(
     blocks = tuple(Block(norm(), layer(3*c, c), layer(c, c), norm(), layer(4*c, c), layer(c, 4*c)) for _ in range(config.layers))
     return Gpt2(config, tokens, positions, blocks, norm())
 
+def parameters(model: Gpt2) -> list[np.ndarray]:
+    "All parameters, in the order of the published file."
+    return [model.tokens, model.positions, *(a for block in model.blocks for pair in block for a in pair), *model.norm]
+
+def from_parameters(config: Config, arrays: Iterable[np.ndarray]) -> Gpt2:
+    "A network from its parameters in that order."
+    left = iter(arrays)
+    pair = lambda kind: kind(next(left), next(left))
+    tokens, positions = next(left), next(left)
+    blocks = tuple(Block(*map(pair, (Norm, Linear, Linear, Norm, Linear, Linear))) for _ in range(config.layers))
+    return Gpt2(config, tokens, positions, blocks, pair(Norm))
+
 def count(model: Gpt2) -> int:
     "How many parameters a network has."
-    return model.tokens.size + model.positions.size + sum(a.size for part in (*model.blocks, (model.norm,)) for pair in part for a in pair)
+    return sum(a.size for a in parameters(model))
 
 
 # %%
@@ -291,23 +349,24 @@ def check_tensors(tensors: Mapping[str, np.ndarray], config: Config) -> None:
 
 
 # %% [markdown]
-# Names may begin with `transformer.`, as in files that were saved together with the head.
+# Names may begin with `transformer.`, as in files that were saved together with the head. Matrices that were
+# [turned before](72b_turned.ipynb) are taken as they are.
 
 # %%
 #| export
 def from_tensors(
     tensors: Mapping[str, np.ndarray],  # float32, in the published names and layouts
     config: Config | None = None,       # None: as the tensors' shapes say
+    turned: Mapping[str, np.ndarray] = {},  # some of the matrices, transposed already
 ) -> Gpt2:
     "A GPT-2 from the tensors of a published file; `WeightsError` says what is missing, unexpected or of another shape."
     tensors = {name.removeprefix('transformer.'): a for name, a in tensors.items()}
     config = config or sizes_of(tensors)
     check_tensors(tensors, config)
-    norm = lambda name: Norm(tensors[name + '.weight'], tensors[name + '.bias'])
-    conv1d = lambda name: Linear(np.ascontiguousarray(tensors[name + '.weight'].T), tensors[name + '.bias'])
-    blocks = tuple(Block(norm(h + 'ln_1'), conv1d(h + 'attn.c_attn'), conv1d(h + 'attn.c_proj'), norm(h + 'ln_2'),
-                         conv1d(h + 'mlp.c_fc'), conv1d(h + 'mlp.c_proj')) for h in (f'h.{i}.' for i in range(config.layers)))
-    return Gpt2(config, tensors['wte.weight'], tensors['wpe.weight'], blocks, norm('ln_f'))
+    def take(name, wanted):
+        if not wanted.transposed: return tensors[name]
+        return turned[name] if name in turned else np.ascontiguousarray(tensors[name].T)
+    return from_parameters(config, [take(*item) for item in published(config).items()])
 
 def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
     "The sizes that the tensors' shapes say; every GPT-2 has 64 channels a head."
@@ -320,14 +379,36 @@ def sizes_of(tensors: Mapping[str, np.ndarray]) -> Config:
 
 
 # %% [markdown]
+# Files in the manner of Hugging Face say their sizes in a `config.json`; a setting that asks for another network is refused.
+
+# %%
+#| export
+def hf_config(settings: Mapping) -> Config:
+    "The sizes that a config.json says."
+    if (family := setting(settings, 'model_type', (str,))) != 'gpt2': raise WeightsError('another family of models', 'gpt2', repr(family)[:60])
+    channels = setting(settings, 'n_embd')
+    usual = {'activation_function': ('gelu_new', 'gelu_pytorch_tanh'), 'n_inner': (None, 4*channels), 'scale_attn_weights': (True,),
+             'scale_attn_by_inverse_layer_idx': (False,), 'add_cross_attention': (False,), 'tie_word_embeddings': (True,)}
+    for name, values in usual.items():
+        if settings.get(name, values[0]) not in values: raise WeightsError(f'setting {name}', ' or '.join(map(repr, values)), repr(settings[name])[:60])
+    return Config(setting(settings, 'n_layer'), setting(settings, 'n_head'), channels, setting(settings, 'vocab_size'),
+                  setting(settings, 'n_positions'), float(setting(settings, 'layer_norm_epsilon', (float, int), 1e-5)))
+
+
+# %%
+for settings in ({'model_type': 'gpt2', 'n_embd': 64, 'n_inner': 100}, {'model_type': 'gpt2', 'n_embd': 64}):
+    try: hf_config(settings)
+    except WeightsError as e: print(e)
+
+
+# %% [markdown]
 # And back, for the tests: the parameters under their published names.
 
 # %%
 #| export
 def to_tensors(model: Gpt2) -> dict[str, np.ndarray]:
     "The parameters in the published names and layouts."
-    parts = [model.tokens, model.positions, *(a for block in model.blocks for pair in block for a in pair), *model.norm]
-    return {name: a.T if wanted.transposed else a for (name, wanted), a in zip(published(model.config).items(), parts)}
+    return {name: a.T if wanted.transposed else a for (name, wanted), a in zip(published(model.config).items(), parameters(model))}
 
 
 # %%
@@ -347,6 +428,32 @@ tensors = to_tensors(small)
 tensors['h.0.mlp.c_fc.weight'] = tensors['h.0.mlp.c_fc.weight'].T
 try: from_tensors(tensors)
 except WeightsError as e: print(e)
+
+# %% [markdown]
+# ## It says something
+#
+# The published weights are half a gigabyte. With bendml comes a [small GPT-2](78_mini.ipynb) that was trained on Python's own
+# library, in the same names and layouts:
+
+# %%
+from bendml.checkpoint import open_weights
+from bendml.checkpoint.files import read_settings
+from bendml.data import bundled
+from bendml.tokenizer import Tokenizer
+folder = bundled('mini')
+weights, words = open_weights(folder), Tokenizer.load(folder)
+mini = from_tensors({name: weights.float32(name) for name in weights}, hf_config(read_settings(folder/'config.json')))
+ids = words.encode('if not isinstance(name, str):\n    raise')
+scores = forward(mini, ids)[-1]
+print(f'{count(mini):,} parameters')
+for i in np.argsort(-scores)[:5]: print(f'{scores[i]:7.3f}  {words.decode([int(i)])!r}')
+
+# %% [markdown]
+# Take the best token, put it behind the text, and read the longer text again, twenty-four times:
+
+# %%
+for _ in range(24): ids.append(int(forward(mini, ids)[-1].argmax()))
+print(words.decode(ids))
 
 # %% [markdown]
 # ## Paris

@@ -34,8 +34,11 @@ from numpy import float32
 from bendml.attention import attend, join_heads, split_heads
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
-from bendml.checks import Wanted, WeightsError, check_ids, check_shapes, check_tied
+from bendml.checks import Wanted, WeightsError, check_claims, check_ids, check_shapes, check_tied, setting
 from bendml.rope import angles, rotate_pairs, to_pairs
+from bendml.shape import Arr, Int, Mat, OutIn, Vec, dims, typed
+
+C, D, F, G, H, P, R, T, V = dims('C D F G H P R T V')
 
 
 # %% [markdown]
@@ -47,13 +50,13 @@ from bendml.rope import angles, rotate_pairs, to_pairs
 class Config:
     "The sizes of a Llama."
     layers: int
-    heads: int            # H
-    shared: int           # G, keys and values; divides H
-    size: int             # D, numbers a head
-    channels: int         # C
-    hidden: int           # F, of the feed-forward network
-    vocab: int            # V
-    context: int          # the longest text
+    heads: H
+    shared: G             # keys and values; divides H
+    size: D               # numbers a head
+    channels: C
+    hidden: F             # of the feed-forward network
+    vocab: V
+    context: P            # the longest text
     eps: float = 1e-5     # keeps a norm from dividing by zero
     base: float = 10_000. # of the rotary angles
     tied: bool = True     # is the head the table of tokens?
@@ -62,29 +65,30 @@ class Config:
         sizes = (self.layers, self.heads, self.shared, self.size, self.channels, self.hidden, self.vocab, self.context)
         if min(sizes) < 1 or self.heads % self.shared or self.size % 2 or not (self.eps > 0 and 0 < self.base < math.inf):
             raise WeightsError('a Llama of these sizes', 'all at least 1, heads a multiple of shared, an even head size, eps and base above 0', f'{self}')
+        check_claims(self.layers, self.context)
 
 
 # %%
 #| export
 class Block(NamedTuple):
     "One layer."
-    norm1: np.ndarray  # (C,)
-    q: np.ndarray      # (H·D, C), rows arranged so that neighbours are turned together
-    k: np.ndarray      # (G·D, C), likewise
-    v: np.ndarray      # (G·D, C)
-    o: np.ndarray      # (C, H·D)
-    norm2: np.ndarray  # (C,)
-    gate: np.ndarray   # (F, C)
-    up: np.ndarray     # (F, C)
-    down: np.ndarray   # (C, F)
+    norm1: Vec[C]
+    q: OutIn[Mat['H*D', C]]   # rows arranged so that neighbours are turned together
+    k: OutIn[Mat['G*D', C]]   # likewise
+    v: OutIn[Mat['G*D', C]]
+    o: OutIn[Mat[C, 'H*D']]
+    norm2: Vec[C]
+    gate: OutIn[Mat[F, C]]
+    up: OutIn[Mat[F, C]]
+    down: OutIn[Mat[C, F]]
 
 class Llama(NamedTuple):
     "A Llama with its parameters, float32."
     config: Config
-    tokens: np.ndarray  # (V, C)
+    tokens: Mat[V, C]
     blocks: tuple[Block, ...]
-    norm: np.ndarray    # (C,)
-    head: np.ndarray    # (V, C), the table of tokens itself if it is tied
+    norm: Vec[C]
+    head: OutIn[Mat[V, C]]   # the table of tokens itself if it is tied
 
 
 # %% [markdown]
@@ -96,13 +100,10 @@ class Llama(NamedTuple):
 
 # %%
 #| export
-def rms_norm(
-    x: np.ndarray,     # (T, C)
-    gain: np.ndarray,  # (C,)
-    eps: float,
-) -> np.ndarray:       # (T, C)
+@typed(keep='T')
+def rms_norm(x: Mat[T, C], gain: Vec[C], eps: float) -> Mat[T, C]:
     "Each row with mean square 1, then stretched."
-    return x/np.sqrt(np.square(x).mean(axis=1, keepdims=True) + float32(eps))*gain
+    return x/np.sqrt(np.square(x).mean(axis=1, keepdims=True) + eps)*gain
 
 
 # %% [markdown]
@@ -115,30 +116,24 @@ def silu(z: np.ndarray) -> np.ndarray:
     "z / (1 + exp(-z))"
     with np.errstate(over='ignore'): return z/(1 + np.exp(-z))
 
-def feed_forward(
-    x: np.ndarray,  # (T, C)
-    block: Block,
-) -> np.ndarray:    # (T, C)
+@typed
+def feed_forward(x: Mat[T, C], gate: OutIn[Mat[F, C]], up: OutIn[Mat[F, C]], down: OutIn[Mat[C, F]]) -> Mat[T, C]:
     "SwiGLU: a gate, what it lets through, and back to C channels."
-    return (silu(x @ block.gate.T)*(x @ block.up.T)) @ block.down.T
+    return (silu(x @ gate.T)*(x @ up.T)) @ down.T
 
 
 # %% [markdown]
-# **Attention** with [rotary positions](73_rope.ipynb), which turn queries and keys but not values, and with keys and values
-# that are shared: SmolLM2 has nine heads and three sets of keys and values, so its cache is a third as large.
+# **Attention** with [rotary positions](73_rope.ipynb), which turn the $R = D/2$ pairs of queries and keys, but not values; and
+# with keys and values that are shared: SmolLM2 has nine heads and three sets of keys and values, so its cache is a third as large.
 
 # %%
 #| export
-def attention(
-    x: np.ndarray,      # (T, C)
-    block: Block,
-    config: Config,
-    turn: tuple[np.ndarray, np.ndarray],  # cosines and sines, (T, D/2)
-) -> np.ndarray:        # (T, C)
+@typed(where=['H % G == 0', 'D == 2*R'])
+def attention(x: Mat[T, C], block: Block, heads: H, shared: G, cos: Mat[T, R], sin: Mat[T, R]) -> Mat[T, C]:
     "Each token reads from itself and the tokens before it."
-    q = rotate_pairs(split_heads(x @ block.q.T, config.heads), *turn)    # (H, T, D)
-    k = rotate_pairs(split_heads(x @ block.k.T, config.shared), *turn)   # (G, T, D)
-    v = split_heads(x @ block.v.T, config.shared)                        # (G, T, D)
+    q = rotate_pairs(split_heads(x @ block.q.T, heads), cos, sin)    # (H, T, D)
+    k = rotate_pairs(split_heads(x @ block.k.T, shared), cos, sin)   # (G, T, D)
+    v = split_heads(x @ block.v.T, shared)                           # (G, T, D)
     return join_heads(attend(q, k, v)) @ block.o.T
 
 
@@ -147,19 +142,45 @@ def attention(
 
 # %%
 #| export
+@typed(where=['H % G == 0', 'D == 2*R', 'ids < V'])
+def network(model: Llama, ids: Int[Vec[T]], cos: Mat[T, R], sin: Mat[T, R]) -> Mat[T, V]:
+    "The whole network: for each position a score for every token that may come next."
+    c, x = model.config, model.tokens[ids]
+    for block in model.blocks:
+        x = x + attention(rms_norm(x, block.norm1, c.eps), block, c.heads, c.shared, cos, sin)
+        x = x + feed_forward(rms_norm(x, block.norm2, c.eps), block.gate, block.up, block.down)
+    return rms_norm(x, model.norm, c.eps) @ model.head.T
+
 def forward(
     model: Llama,
     ids: np.ndarray,  # (T,) token numbers
-) -> np.ndarray:      # (T, V): for each position a score for every token that may come next
-    "The whole network."
-    c = model.config
-    ids = check_ids(ids, c.vocab, c.context)
-    x, turn = model.tokens[ids], angles(len(ids), c.size, c.base)
-    for block in model.blocks:
-        x = x + attention(rms_norm(x, block.norm1, c.eps), block, c, turn)
-        x = x + feed_forward(rms_norm(x, block.norm2, c.eps), block)
-    return rms_norm(x, model.norm, c.eps) @ model.head.T
+) -> Mat[T, V]:
+    "The scores for a text; `ContextError` if it is too long, `ValueError` for an unknown token."
+    c, ids = model.config, check_ids(ids, model.config.vocab, model.config.context)
+    return network(model, ids, *angles(len(ids), c.size, c.base))
 
+
+# %% [markdown]
+# Checked for all sizes, whatever the number of layers, of heads and of keys that they share:
+
+# %%
+network.__shapes__.report()
+
+# %% [markdown]
+# Forget that there are fewer keys than queries, or take the output's weights the wrong way round (they are square in most models),
+# and it does not get as far as a file:
+
+# %%
+from bendml.shape import ShapeError
+try:
+    @typed(where='H % G == 0')
+    def bad(x: Mat[T, C], k: OutIn[Mat['G*D', C]], heads: H, shared: G) -> Arr[G, T, D]: return split_heads(x @ k.T, heads)
+except ShapeError as e: print(e, '\n')
+
+try:
+    @typed
+    def bad(x: Mat[T, C], o: OutIn[Mat[C, C]]) -> Mat[T, C]: return x @ o
+except ShapeError as e: print(e)
 
 # %% [markdown]
 # ## Names in files
@@ -201,13 +222,6 @@ def wanted(c: Config, names: Mapping[str, str]) -> dict[str, Wanted]:
 
 # %%
 #| export
-def setting(settings: Mapping, name: str, kinds: tuple[type, ...] = (int,), default=None):
-    "A setting of the right type, or its default; `WeightsError` if it is neither."
-    value = settings[name] if name in settings else default
-    if value is None and default is None: raise WeightsError(f'setting {name}', kinds[0].__name__, 'nothing')
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds: raise WeightsError(f'setting {name}', kinds[0].__name__, repr(value)[:60])
-    return value
-
 def gguf_config(settings: Mapping, vocab: int, tied: bool) -> Config:
     "The sizes that a GGUF file's settings say."
     if (family := setting(settings, 'general.architecture', (str,))) != 'llama': raise WeightsError('another family of models', 'llama', repr(family)[:60])
@@ -227,10 +241,12 @@ def hf_config(settings: Mapping) -> Config:
     for name, plain in (('rope_scaling', None), ('hidden_act', 'silu'), ('attention_bias', False), ('mlp_bias', False)):
         if settings.get(name, plain) != plain: raise WeightsError(f'setting {name}', repr(plain), repr(settings[name])[:60])
     of, number = lambda *args: setting(settings, *args), (float, int)
+    rope = settings.get('rope_parameters') or {}   # where newer files have the angles
+    if not isinstance(rope, Mapping) or rope.get('rope_type', 'default') != 'default': raise WeightsError('rotary angles that are stretched', "rope_type 'default'", repr(rope)[:60])
     heads, channels = of('num_attention_heads'), of('hidden_size')
     return Config(of('num_hidden_layers'), heads, of('num_key_value_heads', (int,), heads), of('head_dim', (int,), channels//max(heads, 1)),
                   channels, of('intermediate_size'), of('vocab_size'), of('max_position_embeddings'), float(of('rms_norm_eps', number)),
-                  float(of('rope_theta', number, 10_000.)), of('tie_word_embeddings', (bool,), False))
+                  float(setting(settings | rope, 'rope_theta', number, 10_000.)), of('tie_word_embeddings', (bool,), False))
 
 
 # %%
@@ -265,7 +281,7 @@ def from_tensors(
 def config_of(weights: Weights) -> Config:
     "The sizes of a GGUF file's model."
     tokens = GGUF_NAMES['tokens']
-    if tokens not in weights: raise WeightsError('tensors are missing', 'a table of tokens', f'without {tokens}')
+    if tokens not in weights or len(weights.stored[tokens].shape) != 2: raise WeightsError('tensors are missing', 'a table of tokens', f'without a matrix {tokens}')
     return gguf_config(weights.metadata, weights.stored[tokens].shape[0], GGUF_NAMES['head'] not in weights)
 
 def load_gguf(

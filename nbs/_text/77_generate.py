@@ -22,13 +22,15 @@ import numpy as np
 
 from bendml import gpt2, llama
 from bendml.checkpoint.gguf import read_gguf
-from bendml.checkpoint.safetensors import read_safetensors
+from bendml.checkpoint.files import open_weights, read_settings
 from bendml.checks import ContextError
-from bendml.data import fetch
+from bendml.data import bundled, fetch
 from bendml.decode import Decoder, of_gpt2, of_llama, open_gguf, read
 from bendml.matvec import read_speed
+from bendml.stored import FORMATS as IN_PLACE
 from bendml.threads import set_threads
 from bendml.tokenizer import Tokenizer
+from bendml.turned import load_gpt2
 
 
 # %% [markdown]
@@ -111,34 +113,38 @@ class Model:
 FORMATS = {'f32': 'F32', 'bf16': 'BF16', 'int8': 'Q8_0', 'q4': 'Q4_1'}
 
 def load_model(
-    name: str,                   # smollm2, gpt2, or a path: a .gguf, a .safetensors of GPT-2, a folder with config.json
+    name: str,                   # mini, smollm2, gpt2, or a path: a .gguf, a .safetensors of GPT-2, a folder with config.json
     dtype: str | None = None,    # f32, bf16, int8 or q4; None: as stored
     context: int | None = None,  # a shorter longest text
 ) -> Model:
     "A model to write with. The published ones are fetched if they are not there yet."
     if dtype is not None and dtype not in FORMATS: raise ValueError(f'dtype\n- expected : {", ".join(FORMATS)}\n- observed : {dtype}')
-    path = fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf' if name == 'smollm2' else fetch('gpt2')/'model.safetensors' if name == 'gpt2' else Path(name)
-    if not path.exists(): raise FileNotFoundError(f'no model\n- expected : smollm2, gpt2 or a file\n- observed : {name}')
+    known = {'mini': lambda: bundled('mini'), 'smollm2': lambda: fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf', 'gpt2': lambda: fetch('gpt2')/'model.safetensors'}
+    path = known[name]() if name in known else Path(name)
+    if not path.exists(): raise FileNotFoundError(f'no model\n- expected : {", ".join(known)} or a file\n- observed : {name}')
     if path.is_dir(): return _load_folder(path, dtype, context)
     if path.suffix == '.safetensors':
         tokenizer = Tokenizer.gpt2()
-        return Model(name, of_gpt2(gpt2.from_tensors(_float32(read_safetensors(path))), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
-    decoder = open_gguf(path, context) if dtype is None else of_llama(llama.load_gguf(path), FORMATS[dtype], context)
-    tokenizer, settings = Tokenizer.load(path), read_gguf(path).metadata
+        return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
+    decoder, tokenizer, settings = gguf_decoder(path, dtype, context), Tokenizer.load(path), read_gguf(path).metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
     ends |= {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}
     system = re.search(r'<\|im_start\|>system\n([^<{]+)<\|im_end\|>', str(settings.get('tokenizer.chat_template', '')))
     return Model(name, decoder, tokenizer, frozenset(ends), system[1] if system else '')
 
-def _float32(weights) -> dict: return {name: weights.float32(name) for name in weights}
+def gguf_decoder(path, dtype: str | None = None, context: int | None = None) -> Decoder:
+    "A decoder for a GGUF file: on its own bytes where they can be multiplied in place, else (F16, Q4_K, Q6_K and others) unpacked."
+    in_place = {t.dtype for t in read_gguf(path).stored.values() if len(t.shape) == 2} <= set(IN_PLACE)
+    return open_gguf(path, context) if dtype is None and in_place else of_llama(llama.load_gguf(path), FORMATS[dtype or 'f32'], context)
 
 def _load_folder(path: Path, dtype: str | None, context: int | None) -> Model:
-    "A folder as Hugging Face's: config.json, model.safetensors, tokenizer.json."
-    import json
-    config = llama.hf_config(json.loads((path/'config.json').read_text()))
-    model = llama.from_tensors(_float32(read_safetensors(path/'model.safetensors')), config)
-    tokenizer = Tokenizer.load(path)
-    return Model(path.name, of_llama(model, FORMATS[dtype or 'f32'], context), tokenizer, frozenset(tokenizer.vocab.special.values()))
+    "A folder as Hugging Face's: config.json, tensors in one file or several, tokenizer.json."
+    settings, tokenizer, format = read_settings(path/'config.json'), Tokenizer.load(path), FORMATS[dtype or 'f32']
+    if settings.get('model_type') == 'gpt2': decoder = of_gpt2(load_gpt2(path, gpt2.hf_config(settings)), format)
+    else:
+        weights, config = open_weights(path), llama.hf_config(settings)
+        decoder = of_llama(llama.from_tensors({name: weights.float32(name) for name in weights}, config), format, context)
+    return Model(path.name, decoder, tokenizer, frozenset(tokenizer.vocab.special.values()))
 
 
 # %%
@@ -264,10 +270,6 @@ def complete(model: Model, prompt: str | list[int], new: int = 32, sampling: Sam
     for _ in text: pass
     return text
 
-def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = ()) -> list[Text]:
-    "Write on from several prompts; each text is what `complete` gives for it alone."
-    return [complete(model, prompt, new, sampling, stop) for prompt in prompts]
-
 
 # %%
 text = complete(smol, 'The capital of France is', new=24)
@@ -296,17 +298,47 @@ except ContextError as e: print(e)
 
 
 # %% [markdown]
+# ## Several texts
+#
+# A batch of prompts: each text has a cache of its own and takes its turn, a token at a time, until all have ended. None
+# knows of the others, so each is, token for token, what it would be alone.
+
+# %%
+#| export
+def together(texts: Iterable[Text]) -> Iterator[tuple[int, str]]:
+    "Let texts grow side by side: the pieces as they come, each with the number of its text."
+    growing = [(n, iter(text)) for n, text in enumerate(texts)]
+    while growing:
+        for n, pieces in list(growing):
+            if (piece := next(pieces, None)) is None: growing.remove((n, pieces))
+            else: yield n, piece
+
+def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = (), special: bool = False) -> list[Text]:
+    "Write on from several prompts, to the end; each text is what `complete` gives for it alone."
+    texts = [generate(model, prompt, new, sampling, stop, special) for prompt in prompts]
+    for _ in together(texts): pass
+    return texts
+
+
+# %%
+texts = [generate(smol, prompt, 5) for prompt in ('One, two,', 'The largest planet is')]
+for n, piece in together(texts): print(n, repr(piece), end='  ')
+assert [t.ids for t in texts] == [complete(smol, p, 5).ids for p in ('One, two,', 'The largest planet is')]
+
+
+# %% [markdown]
 # ## On the command line
 #
 #     bendml generate "The capital of France is" -n 32
 #     bendml generate "Once upon a time" --temperature 0.8 --seed 3
+#     bendml generate "def " --model mini
 
 # %%
 #| export
 def options(command):
     "The options of a command that writes."
     for option in (
-            click.option('--model', 'name', default='smollm2', show_default=True, help='smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
+            click.option('--model', 'name', default='smollm2', show_default=True, help='mini, smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
             click.option('--dtype', type=click.Choice(list(FORMATS)), help='Default: as stored.'),
             click.option('--threads', type=click.IntRange(1), help='Default: one a core.'),
             click.option('--temperature', type=float, default=0., show_default=True, help='0: always the most likely token.'),
@@ -358,5 +390,5 @@ print(CliRunner().invoke(command, ['Hello', '--model', 'no-such-file.gguf']).out
 # %% [markdown]
 # ## What this does not show
 #
-# - Prompts are written on one after the other. Reading the weights once for several texts at a time would be faster.
+# - Several texts take turns, and each turn reads all the weights. Reading them once for all texts would be faster.
 # - That what is written is true.
