@@ -108,7 +108,7 @@ class KernelWalk(Bodies):
     def kernel(self, node, kernel):
         "A call of another kernel."
         if kernel.error is not None: raise self.refuse(node, f'{kernel.__name__} is refused', 'a kernel that is proved')
-        source, caller = kernel.source, (self.source, self.env, self.kinds, self.calls, self.last)
+        source, caller, functional = kernel.source, (self.source, self.env, self.kinds, self.calls, self.last), self.functional
         values = [self.env[a.id] if isinstance(a, ast.Name) and isinstance(self.env.get(a.id), Buffer) else self.value(a) for a in node.args]
         if len(values) != len(source.params): raise self.refuse(node, f'{source.name} takes {len(source.params)} arguments', str(len(source.params)), str(len(values)))
         for p, v in zip(source.params, values):
@@ -133,4 +133,5 @@ class KernelWalk(Bodies):
         result = self.finish(body)
         self.settled = settled
         self.source, self.env, self.kinds, self.calls, self.last = caller
+        if covered: self.functional = functional   # what it says of values is its own affair, unless the caller says something too
         return result
