@@ -11,8 +11,9 @@ from bendml.kernel import KERNELS, Kernel
 from bendml.kernel import sums
 from bendml.kernel.command import own_kernels
 from bendml.kernel.contracts import read_kernel
-from bendml.kernel.functional import Cells, _run
-from bendml.kernel.proofs import SHIPPED, digest
+from bendml.kernel.functional import Cells, _run, old
+from bendml.kernel.numbers import fadd
+from bendml.kernel.proofs import PROOFS, digest
 
 ROOT = Path(__file__).resolve().parent.parent
 rng = np.random.default_rng(0)
@@ -76,7 +77,7 @@ def test_the_same_bits_on_any_number_of_threads(threads):
 
 def test_every_kernel_of_the_package_is_shipped_with_its_proof():
     "Else an import would ask the solvers. `bendml kernels --record` writes them."
-    shipped = json.loads(SHIPPED.read_text())
+    shipped = json.loads(PROOFS.shipped.read_text())
     assert [k.__name__ for k in own_kernels() if k.unchecked is None and k.digest not in shipped] == []
     assert set(shipped) == {k.digest for k in own_kernels() if k.proof}
 
@@ -92,11 +93,43 @@ def test_all_kernels_of_the_package_are_proved_anew():
     rows = [line.split() for line in run.stdout.splitlines()[1:-1] if line and line.split()[-1] in ('proved', 'confirmed')]
     assert len(rows) == kernels and {r[0] for r in rows if r[-1] == 'proved'} <= CVC5_GIVES_UP
 
+EVERY_MODULE = """
+import importlib, pkgutil, bendml, bendml.laws.solvers as solvers
+import bendml.kernel.sums
+print('numba' in __import__('sys').modules)
+for m in pkgutil.walk_packages(bendml.__path__, 'bendml.'):
+    if not m.name.endswith('__main__'): importlib.import_module(m.name)
+print(solvers._WORKERS, next(solvers._NUMBER))
+"""
+
+@pytest.mark.slow
 def test_an_import_asks_no_solver(tmp_path):
-    code = 'import bendml.laws.solvers as s; n = []; s.discharge, d = (lambda *a, **k: n.append(1) or d(*a, **k)), s.discharge; import bendml.kernel.proofs as p; p.discharge = s.discharge; import bendml.kernel.sums; print(len([x for x in n]), "numba" in __import__("sys").modules)'
-    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=ROOT, env=os.environ | {'BENDML_CACHE': str(tmp_path)})
-    assert not list(tmp_path.rglob('*.json')), 'something was proved'   # nothing new was remembered
-    assert run.stdout.split()[-1] == 'False', run.stdout + run.stderr    # and numba was not loaded
+    "Of any module: proofs of kernels, measures and divisors come with the package. `bendml kernels --record` writes them."
+    run = subprocess.run([sys.executable, '-c', EVERY_MODULE], capture_output=True, text=True, cwd=ROOT, env=os.environ | {'BENDML_CACHE': str(tmp_path)})
+    assert run.stdout.split('\n')[:2] == ['False', '{} 0'], run.stdout + run.stderr   # numba was not loaded for the sums; no process, no question
+    assert not list(tmp_path.rglob('*.json')), 'something was proved'
+
+def test_what_pure_functions_need_is_shipped(tmp_path):
+    from bendml.laws.reflect import CHECKED, check_name, function_of
+    shipped = json.loads(CHECKED.shipped.read_text())
+    own = {check_name(c.text) for m in (sums,) for thing in vars(m).values() if (f := function_of(thing)) for c in f.checks}
+    assert own and own <= set(shipped)
+
+def test_a_measure_that_is_not_remembered_is_proved(tmp_path, monkeypatch):
+    "Another text, another question; and what is remembered is not taken for the proof of a kernel."
+    from bendml.laws import LawError, solvers
+    from bendml.laws.reflect import pure
+    monkeypatch.setenv('BENDML_CACHE', str(tmp_path))
+    def shrinks(n: int) -> int: return 0 if n <= 0 else shrinks(n - 1)
+    def grows(n: int) -> int: return 0 if n <= 0 else grows(n + 1)
+    asked = lambda: solvers._NUMBER.__reduce__()[1][0]
+    before = asked()
+    pure(measure='n')(shrinks)
+    assert asked() == before + 1 and len(list(tmp_path.rglob('*.json'))) == 1
+    del shrinks.__reflected__
+    pure(measure='n')(shrinks)
+    assert asked() == before + 1
+    with pytest.raises(LawError, match='may not end'): pure(measure='n')(grows)
 
 
 FILE = '''
@@ -205,28 +238,50 @@ def test_any_call_is_refused_or_right(data):
 
 
 def test_a_call_costs_little_more_than_numbas():
-    "At most 3 microseconds over the dispatcher's own call, best of many, alternating."
-    args = (4, 1.0, ok(), ok())
-    axpy(*args); axpy.inner(*args)
-    def one(f):
-        start = time.perf_counter()
-        for _ in range(1000): f(*args)
-        return (time.perf_counter() - start)/1000
-    best = [min(t) for t in zip(*[(one(axpy), one(axpy.inner)) for _ in range(20)])]
-    assert best[0] - best[1] < 3e-6
+    "At most 3 microseconds over the dispatcher's own call, best of many, alternating; also with ten arguments."
+    for k, args in ((axpy, (4, 1.0, ok(), ok())), (sums.gemm, (1, 1, 1, 1, 1, 1, 1, ok(1), ok(1), ok(1)))):
+        k(*args); k.inner(*args)
+        def one(f):
+            start = time.perf_counter()
+            for _ in range(1000): f(*args)
+            return (time.perf_counter() - start)/1000
+        best = [min(t) for t in zip(*[(one(k), one(k.inner)) for _ in range(20)])]
+        assert best[0] - best[1] < 3e-6, k
+
+SAYS = """
+import sys, warnings
+import numpy as np
+from bendml.kernel import *
+from bendml.laws import pure
+from numba.core import caching
+if 'no machine code' in sys.argv: caching._CacheLocator.ensure_cache_path = lambda self: (_ for _ in ()).throw(OSError('read-only'))
+with warnings.catch_warnings(record=True) as w:
+    warnings.simplefilter('always')
+    @kernel
+    def f(n: Size, x: Buf["n", f32]):
+        for i in range(n): x[i] = 1
+    @kernel
+    def g(n: Size, x: Buf["n", f32]):
+        for i in range(n): x[i] = 2
+    @pure(measure='n')
+    def h(n: int) -> int: return 0 if n <= 0 else h(n - 1)
+    x = np.zeros(3, np.float32)
+    f(3, x); g(3, x)
+print(x.tolist(), *(sum(what in str(v.message) for v in w) for what in ('kept on disk', 'proofs cannot be kept')))
+"""
 
 @pytest.mark.slow
-def test_where_nothing_can_be_kept_it_says_so_once(tmp_path):
-    "A folder that cannot be written, and no home: compiled anyway, with one warning."
-    path = tmp_path/'here'/'d.py'
+@pytest.mark.parametrize('where', ['a file', 'a folder that is read-only', 'no folder at all'])
+def test_where_nothing_can_be_kept_it_says_so_once(tmp_path, where):
+    "Proofs, and machine code: made anyway, with one warning each."
+    path, folder = tmp_path/'here'/'d.py', {'a file': tmp_path/'file'/'cache', 'a folder that is read-only': tmp_path/'folder', 'no folder at all': '/proc/none'}[where]
     path.parent.mkdir()
-    path.write_text("import sys, warnings\nimport numpy as np\nfrom bendml.kernel import *\nfrom numba.core import caching\n"
-                    "caching._CacheLocator.ensure_cache_path = lambda self: (_ for _ in ()).throw(OSError('read-only'))\n"
-                    '@kernel\ndef f(n: Size, x: Buf["n", f32]):\n    for i in range(n): x[i] = 1\n'
-                    '@kernel\ndef g(n: Size, x: Buf["n", f32]):\n    for i in range(n): x[i] = 2\n'
-                    'x = np.zeros(3, np.float32)\nwith warnings.catch_warnings(record=True) as w:\n    warnings.simplefilter("always")\n    f(3, x); g(3, x)\nprint(x.tolist(), len([v for v in w if "kept on disk" in str(v.message)]))')
-    run = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=ROOT, env=os.environ | {'BENDML_CACHE': '/proc/none', 'PYTHONPATH': str(ROOT)})
-    assert run.stdout.strip() == '[2.0, 2.0, 2.0] 1', run.stdout + run.stderr
+    path.write_text(SAYS)
+    (tmp_path/'file').write_text('')
+    (tmp_path/'folder').mkdir(mode=0o555)
+    told = 0 if os.access(folder, os.W_OK) else 1   # who may write everywhere is told nothing
+    run = subprocess.run([sys.executable, path, 'no machine code'], capture_output=True, text=True, cwd=ROOT, env=os.environ | {'BENDML_CACHE': str(folder), 'PYTHONPATH': str(ROOT)})
+    assert run.stdout.strip() == f'[2.0, 2.0, 2.0] 1 {told}', run.stdout + run.stderr
 
 def test_fastmath_must_be_safe_and_sums_in_order_have_none():
     def f(n: Size, x: Buf["n", f32]):
@@ -234,6 +289,16 @@ def test_fastmath_must_be_safe_and_sums_in_order_have_none():
     with pytest.raises(KernelError, match='fast, and not safe'): kernel(fastmath={'nnan'})(f)
     assert kernel(fastmath={'reassoc'})(f).proof
     with pytest.raises(KernelError, match='in any order'): kernel(fastmath={'reassoc'})(sums.col_sums.checked)
+    def two(x: Buf["2", f32]): x[0] = x[0] + x[1]
+    loose, exact = kernel(fastmath={'reassoc'})(two), kernel(two)
+    def with_loose(x: Buf["2", f32]):
+        loose(x)
+        ensures(x[0] == fadd(old(x)[0], old(x)[1]))
+    def with_exact(x: Buf["2", f32]):
+        exact(x)
+        ensures(x[0] == fadd(old(x)[0], old(x)[1]))
+    assert kernel(with_exact).proof.values
+    with pytest.raises(KernelError, match='in any order'): kernel(with_loose)
 
 
 def test_the_command(tmp_path):

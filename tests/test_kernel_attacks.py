@@ -4,6 +4,8 @@ import numba
 import numpy as np
 import pytest
 from bendml.kernel import *
+from bendml.kernel.search import run_watched
+from bendml.simd import load, load_low4, splat, store, tile, tile_store
 
 HUGE = 2**63
 N = 16
@@ -31,6 +33,24 @@ def copy(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
 def needs_positive(n: Size, x: Buf["n", f32]):
     requires(n > 0)
     x[n - 1] = 0
+
+@kernel
+def fill_to(lo: Size, hi: Size, x: Buf[f32]):
+    requires(hi <= len(x))
+    for i in range(lo, hi): x[i] = 0
+
+@kernel
+def scatter_add(n: Size, V: Size, ids: Buf["n", i64, "0 <= ids < V"], y: Buf["V", f32]):
+    for i in range(n): y[ids[i]] += 1
+
+@kernel
+def move(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
+    for i in prange(n): y[i] = x[n - 1 - i]
+
+@kernel
+def last(n: Size, x: Buf["n", f32]):
+    requires(n > 0)
+    return n - 1
 
 ATTACKS = []
 def attack(fn):
@@ -323,12 +343,372 @@ def made_again(n: Size, x: Buf["n", f32]):
     if n > 1: t = np.zeros(1, f32)
     t[n - 1] = 0
 
+@attack
+def mod_const_race(n: Size, x: Buf["8", f32]):
+    for i in prange(n): x[i & 7] += 1
+@attack
+def swap_race(n: Size, x: Buf["n", f32]):
+    for i in prange(n):
+        t = x[i]
+        x[i] = x[n - 1 - i]
+        x[n - 1 - i] = t
+@attack
+def xor_like(n: Size, x: Buf["2*n", f32]):
+    for i in prange(n): x[2*i] = x[(2*i + 2) % (2*n)]
+@attack
+def rows_overlap(n: Size, m: Size, x: Buf["n*m + 1", f32]):
+    for i in prange(n):
+        for j in range(m + 1): x[i*m + j] = 1
+@attack
+def rows_bad_stride(n: Size, m: Size, s: Size, x: Buf[f32]):
+    requires(n*s + m <= len(x))
+    for i in prange(n):
+        for j in range(m): x[i*s + j] = 1
+@attack
+def rows_vector(n: Size, m: Size, x: Buf["n*m + 7", f32]):
+    for i in prange(n):
+        for j in range(0, m, 8): store(x, i*m + j, splat(f32(0)))
+@attack
+def tile_rows(n: Size, x: Buf["n*16", f32]):
+    requires(n > 5)
+    tile_store(x, 0, 17, tile())
+@attack
+def tile_neg_stride(n: Size, s: int, x: Buf["n*96", f32]):
+    requires(n > 0, s <= 16)
+    tile_store(x, 0, s, tile())
+@attack
+def tile_race(n: Size, x: Buf["n*96 + 96", f32]):
+    for i in prange(n): tile_store(x, i*96, 17, tile())
+@attack
+def neg_step2(n: Size, x: Buf["n", f32]):
+    for i in range(n - 1, -1, -2): x[i - 1] = 0
+@attack
+def step_over(n: Size, s: Size, x: Buf["n", f32]):
+    requires(s > 0)
+    for i in range(0, n, s): x[i + s - 1] = 0
+@attack
+def step_count(n: Size, x: Buf["n", f32]):
+    p = 0
+    for i in range(0, n, 3):
+        x[p] = 0
+        p += 4
+@attack
+def step_after(n: Size, x: Buf["n", f32]):
+    p = 0
+    for i in range(0, n, 3): p += 3
+    x[p - 1 if p > 0 else 0] = 0
+@attack
+def u8_under(c: Buf["2", u8], x: Buf["256", f32]):
+    x[i64(c[0]) - i64(c[1])] = 0
+@attack
+def u16_sum(c: Buf["2", u16], x: Buf["65536", f32]):
+    x[i64(c[0]) + i64(c[1])] = 0
+@attack
+def i64_mul(a: Buf["2", i64], x: Buf["1", i64]):
+    x[0] = a[0]*a[1]
+@attack
+def i64_neg(a: Buf["1", i64], x: Buf["1", i64]):
+    x[0] = -a[0]
+@attack
+def ovf_loop(n: Size, x: Buf["1", i64]):
+    p = 1
+    for i in range(n): p += p
+    x[0] = p
+@attack
+def ovf_cmp(a: Buf["2", i64], x: Buf["10", f32]):
+    if a[0] - a[1] > 0: x[0] = 0
+@attack
+def ovf_step(n: Size, a: Buf["1", i64], x: Buf["10", f32]):
+    s = a[0]
+    if s > 0:
+        for i in range(0, 9, s): x[i] = 0
+@attack
+def neg_floor(n: Size, x: Buf["n + 1", f32]):
+    for i in range(n + 1): x[(i - 1)//2] = 0
+@attack
+def neg_mod(n: int, x: Buf["3", f32]):
+    x[n % 4] = 0
+@attack
+def div_var(n: Size, k: int, x: Buf["n + 1", f32]):
+    requires(k != 0)
+    x[n // k if n // k > 0 else 0] = 0
+@attack
+def shift_neg(n: int, x: Buf["10", f32]):
+    requires(-4 <= n, n < 10)
+    x[n >> 1] = 0
+@attack
+def mask_neg(n: int, x: Buf["7", f32]):
+    x[n & 7] = 0
+@attack
+def shift_big(n: Size, x: Buf["1", i64]):
+    requires(n < 2**40)
+    x[0] = n << 30
+@attack
+def bool_stale(n: Size, x: Buf["n + 1", f32]):
+    ok = n > 0
+    for i in range(n + 1):
+        if ok: x[i] = 0
+        ok = i > 3
+    if ok: x[n + 1] = 0
+@attack
+def bool_or(n: Size, x: Buf["n", f32]):
+    for i in range(n):
+        if i > 0 or x[i - 1] > f32(0): x[i] = 0
+@attack
+def bool_not(n: Size, k: int, x: Buf["n", f32]):
+    if not (k < 0 and k >= n): x[k] = 0
+@attack
+def empty_max(n: Size, x: Buf["n", f32]):
+    x[max(n - 1, 0)] = 0
+@attack
+def empty_tail(n: Size, x: Buf["n", f32]):
+    for i in range(n//8): store(x, 8*i, splat(f32(0)))
+    store(x, n - 8, splat(f32(0)))
+@attack
+def grown_bound(n: Size, x: Buf["n", f32]):
+    k = n
+    for i in range(n):
+        k += 1
+        for j in range(k): x[j] = 0
+@attack
+def while_late_inv(n: Size, x: Buf["n", f32]):
+    i = n
+    while i >= 0:
+        invariant(i <= n)
+        decreases(i + 1)
+        x[i] = 0
+        i -= 1
+@attack
+def nested_inner(n: Size, m: Size, x: Buf["n*m", f32], s: Buf["n", f32]):
+    for i in prange(n):
+        for j in prange(m): s[i] += x[i*m + j]
+@attack
+def nested_scratch(n: Size, m: Size, x: Buf["n*m", f32]):
+    for i in prange(n):
+        t = np.zeros(1, f32)
+        for j in prange(m):
+            t[0] = x[i*m + j]
+            x[i*m + j] = t[0]
+@attack
+def call_alias(n: Size, x: Buf["n", f32]):
+    move(n, x, x)
+@attack
+def call_bands(n: Size, b: Size, x: Buf["n", f32]):
+    requires(b > 0)
+    for t in prange(b): fill_to(min(n, t*(n//b)), min(n, t*(n//b) + n//b + 1), x)
+@attack
+def call_ids(n: Size, V: Size, ids: Buf["n", i64], y: Buf["V", f32]):
+    scatter_add(n, V, ids, y)
+@attack
+def call_ids_changed(n: Size, V: Size, ids: Buf["n", i64, "0 <= ids < V"], y: Buf["V - 1", f32]):
+    requires(V > 1)
+    scatter_add(n, V - 1, ids, y)
+@attack
+def call_result(n: Size, x: Buf["n + 1", f32]):
+    x[last(n, x) + 1] = 0
+@attack
+def call_big2(n: Size, m: Size, x: Buf[f32]):
+    requires(n*m < 2**62)
+    fill_to(n*m, 0, x)
+@attack
+def call_int_scratch(n: Size, V: Size, y: Buf["V", f32]):
+    ids = np.empty(n, i64)
+    scatter_add(n, V, ids, y)
+@attack
+def int_other_iteration(n: Size, c: Buf["n + 1", i64]):
+    for i in prange(n): c[i] = c[i + 1]
+@attack
+def sorted_assumed(n: Size, off: Buf["n + 1", i64, "0 <= off <= n"], x: Buf["n", f32]):
+    for i in prange(n):
+        for j in range(off[i], off[i + 1]): x[j] = 1
+@attack
+def perm_assumed(n: Size, p: Buf["n", i64, "0 <= p < n"], x: Buf["n", f32]):
+    for i in prange(n): x[p[i]] = f32(i)
+@attack
+def same_cell_twice(ids: Buf["1", i64], x: Buf["10", f32]):
+    if 0 <= ids[0] and ids[0] < 10:
+        ids[0] = ids[0] + 1 if ids[0] < 100 else 0
+        x[ids[0]] = 0
+@attack
+def element_empty(n: Size, V: Size, ids: Buf["n", i64, "0 <= ids < V"], x: Buf["V", f32]):
+    x[0] = 0
+@attack
+def element_other(n: Size, V: Size, ids: Buf["n", i64, "0 <= ids <= V"], x: Buf["V", f32]):
+    for i in range(n): x[ids[i]] = 0
+@attack
+def once_mod(n: Size, x: Buf["n", f32]):
+    for i in range(2*n): x[i % n if n > 0 else 0] = 0
+    ensures(once(x))
+@attack
+def filled_step(n: Size, x: Buf["n", f32]):
+    for i in range(0, n, 2): x[i] = 0
+    ensures(filled(x))
+@attack
+def filled_rows(n: Size, m: Size, x: Buf["n*m", f32]):
+    for i in range(n):
+        for j in range(i % 2, m): x[i*m + j] = 0
+    ensures(filled(x))
+@attack
+def filled_tri(n: Size, x: Buf["n*n", f32]):
+    for i in range(n):
+        for j in range(i): x[i*n + j] = 0
+        for j in range(i + 1, n): x[i*n + j] = 0
+    ensures(filled(x))
+@attack
+def low4_past(n: Size, w: Buf["n//2", u8], y: Buf["n", f32]):
+    for i in range(0, n, 16):
+        store(y, i, load_low4(w, i//2))
+@attack
+def ensures_int(n: Size, x: Buf["n", f32]):
+    k = 0
+    for i in range(n):
+        if x[i] > f32(0): k += 1
+    ensures(k == n)
+    return k
+class a: b_c = 3
+class a_b: c = 1000
+@attack
+def filled_by_two_rounds_that_contradict(n: Size, m: Size, x: Buf["n + 1", f32]):
+    requires(m == 1)
+    x[0] = 0
+    for i in range(n):
+        for j in range(0, 2*i, 2):
+            if i < 0:
+                x[i*m + j] = 0
+                x[i*m + j + 1] = 0
+    ensures(filled(x))
+
 
 @pytest.mark.parametrize('fn', ATTACKS, ids=[f.__name__ for f in ATTACKS])
 def test_attack_is_refused(fn, monkeypatch, tmp_path):
     monkeypatch.setenv('BENDML_CACHE', str(tmp_path))
     with pytest.raises(KernelError) as e: kernel(fn)
     assert '- expected :' in str(e.value) and '- observed :' in str(e.value)
+
+
+# Kernels that are right, and are accepted
+
+RIGHT = []
+def right(fn):
+    RIGHT.append(fn)
+    return fn
+
+@right
+def right_evenodd(n: Size, x: Buf["2*n", f32]):
+    for i in prange(n):
+        x[2*i] = x[2*i + 1] + f32(1)
+@right
+def right_down3(n: Size, x: Buf["n", f32]):
+    for i in range(n - 1, -1, -3): x[i] = f32(i)
+@right
+def right_steps(n: Size, x: Buf["4*n", f32]):
+    for i in range(0, 4*n, 4):
+        for j in range(4): x[i + j] = f32(i*j)
+@right
+def right_nested(n: Size, m: Size, x: Buf["n*m", f32], y: Buf["n*m", f32]):
+    for i in prange(n):
+        for j in prange(m): y[i*m + j] = x[i*m + j] + f32(i - j)
+@right
+def right_scratch(n: Size, m: Size, x: Buf["n*m", f32]):
+    for i in prange(n):
+        t = np.zeros(m, f32)
+        for j in range(m): t[j] = x[i*m + j]*f32(2)
+        for j in range(m): x[i*m + j] = t[m - 1 - j]
+@right
+def right_gather8(n: Size, m: Size, ids: Buf["n", u8, "ids < m"], x: Buf["m", f32], y: Buf["n", f32]):
+    for i in prange(n): y[i] = x[i64(ids[i])]
+@right
+def right_sum_int(n: Size, c: Buf["n", i8], x: Buf["1", f32]):
+    s = 0
+    for i in range(n):
+        invariant(-128*i <= s, s <= 127*i)
+        s += i64(c[i])
+    x[0] = f32(s)
+@right
+def right_while(n: Size, x: Buf["n", f32]):
+    i = n
+    while i > 0:
+        invariant(0 <= i, i <= n)
+        decreases(i)
+        i -= 1
+        x[i] = f32(i)
+@right
+def right_binary(n: Size, x: Buf["n", f32], y: Buf["1", i64, "0 <= y"]):
+    lo, hi = 0, n
+    while lo < hi:
+        invariant(0 <= lo, lo <= hi, hi <= n)
+        decreases(hi - lo)
+        mid = (lo + hi)//2
+        if x[mid] < f32(0.5): lo = mid + 1
+        else: hi = mid
+    y[0] = lo
+@right
+def right_bools(n: Size, b: bool, x: Buf["n", f32]):
+    for i in range(n):
+        c = b and x[i] > f32(0) or i % 2 == 0
+        x[i] = f32(1) if c else f32(0)
+@right
+def right_ret(n: Size, x: Buf["n", f32]):
+    if n > 0: x[last(n, x)] = 1
+@right
+def right_bound_kept(n: Size, x: Buf["n", f32]):
+    k = n
+    for i in range(k):
+        k = 0
+        x[i] = f32(k)
+@right
+def right_u8(n: Size, c: Buf["n", u8], d: Buf["n", u8]):
+    for i in range(n): d[i] = (i64(c[i]) + 200) % 256
+@right
+def right_filled2(n: Size, m: Size, x: Buf["n*m", f32]):
+    for i in range(n):
+        for j in range(m//2): x[i*m + 2*j] = 1
+        for j in range(m//2): x[i*m + 2*j + 1] = 2
+        if m % 2 == 1: x[i*m + m - 1] = 3
+@right
+def right_transpose(n: Size, m: Size, x: Buf["n*m", f32], y: Buf["n*m", f32]):
+    for i in prange(n):
+        for j in range(m): y[j*n + i] = x[i*m + j]
+    ensures(filled(y), once(y))
+
+@pytest.mark.parametrize('fn', RIGHT, ids=[f.__name__ for f in RIGHT])
+def test_what_is_right_is_accepted_and_runs_clean(fn, monkeypatch, tmp_path):
+    monkeypatch.setenv('BENDML_CACHE', str(tmp_path))
+    source = kernel(fn).source
+    assert not any(run_watched(source, {'n': n, 'm': m}) for n in range(6) for m in range(5))
+
+
+# Names that could be taken for each other
+
+@kernel
+def two_names(x: Buf["10", f32]):
+    x[a.b_c] = 1
+    if a_b.c < 10: x[a_b.c] = 2
+
+@kernel
+def names_of_the_check(n: Size, at_ids: Size, cell_of_ids: Size, place_of_ids: Size, ids: Buf["n", i64, "0 <= ids < n"], x: Buf["at_ids + cell_of_ids + place_of_ids + 1", f32]):
+    x[at_ids + cell_of_ids + place_of_ids] = 1
+
+@kernel
+def negative_rounds(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
+    for j in range(n):
+        t = x[j]
+        y[j] = t
+    for i in prange(n):
+        t = f32(0)
+        t += f32((i - 7)//3) + f32((i - 7) % 3) + f32((3 - i) >> 1) + f32((2 - i) & 3)
+        y[i] = t if i - 1 < 0 else y[i] + x[i - 1]
+
+@pytest.mark.slow
+def test_compiled_code_means_the_same():
+    x, y, z = np.zeros(10, np.float32), np.zeros(4, np.float32), np.zeros(10, np.float32)
+    two_names(x)
+    assert x.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+    names_of_the_check(5, 1, 1, 1, np.zeros(5, np.int64), y)
+    assert y.tolist() == [0, 0, 0, 1]
+    negative_rounds(10, x, y := np.zeros(10, np.float32))
+    negative_rounds.plain(10, x, z)
+    assert np.array_equal(y, z)
 
 
 # Kernels that compute something else than they say
@@ -371,6 +751,68 @@ MUTANTS = [(MATMUL, *m) for m in [
     ('                invariant(acc == dot(A, B, k, m, i, j, p))\n', ''), ('y, k) for x in range(n)', 'y, k - 1) for x in range(n)'),
     ('acc += A[i*k + p]*B[p*m + j]', 'acc += f32(2)*A[i*k + p]*B[p*m + j]'), ('acc += A[i*k + p]*B[p*m + j]', 'acc += A[i*k + p]*B[p*m + j]\n                A[0] = f32(0)')]]
 MUTANTS += [(SUM, *m) for m in [('x[i] + x[i]', 'x[i] + f32(0)'), ('y[i] = x[i] + x[i]', 'y[i] = x[i] + x[i]\n        x[i] = f32(0)'), ('x[i] + x[i]', 'f32(2)*x[i]'), ('all(y[j]', 'all(x[j]')]]
+
+@kernel
+def poke(x: Buf["1", f32]):
+    x[0] = f32(7)
+    return 1
+
+CLAIMS = []
+def claim(fn):
+    CLAIMS.append(fn)
+    return fn
+
+@claim
+def a_kernel_in_an_assert(x: Buf["1", f32]):
+    x[0] = f32(1)
+    assert poke(x) == 1 and x[0] == x[0]
+    ensures(x[0] == fnum(7))
+@claim
+def a_cell_that_is_not_there(n: Size, V: Size, ids: Buf["n", i64, "0 <= ids < V"], out: Buf["1", f32]):
+    assert ids[0] == ids[0]
+    out[0] = f32(1) if V > 0 else f32(2)
+    ensures(out[0] == fnum(1))
+@claim
+def a_negative_divisor_in_a_claim(k: int, x: Buf["10", f32]):
+    requires(-3 <= k, k <= -2)
+    for i in range(10):
+        invariant(all(x[j] == fnum(0) for j in range(i)))
+        x[i] = f32(0)
+    ensures(x[5 + 7 // k] == fnum(0))
+@claim
+def all_inside_all(n: Size, x: Buf["n", f32]):
+    for i in range(n):
+        invariant(all(x[j] == fnum(0) for j in range(i)))
+        x[i] = f32(0)
+    ensures(all(all(x[j] == fnum(0) for j in range(i)) for i in range(n)))
+@claim
+def no_rounds(n: Size, x: Buf["1", f32]):
+    for i in range(n): x[0] = f32(1)
+    ensures(x[0] == fnum(1))
+@claim
+def what_was_there_before(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
+    for i in range(n):
+        invariant(all(x[j] == fnum(0) for j in range(i)))
+        x[i] = f32(0)
+    for i in range(n):
+        invariant(all(y[j] == old(x)[j] for j in range(i)))
+        y[i] = x[i]
+    ensures(all(y[j] == old(x)[j] for j in range(n)))
+@claim
+def the_other_way_round(a: f32, b: f32, x: Buf["1", f32]):
+    x[0] = b + a
+    ensures(x[0] == fadd(a, b))
+@claim
+def twice_is_not_two_times(a: f32, x: Buf["1", f32]):
+    x[0] = a + a
+    ensures(x[0] == fmul(fnum(2), a))
+
+@pytest.mark.parametrize('fn', CLAIMS, ids=[f.__name__ for f in CLAIMS])
+def test_claim_is_refused(fn, monkeypatch, tmp_path):
+    monkeypatch.setenv('BENDML_CACHE', str(tmp_path))
+    with pytest.raises(KernelError) as e: kernel(fn)
+    assert '- expected :' in str(e.value) and '- observed :' in str(e.value)
+
 
 def made(text, tmp_path, n):
     "A function from text, in a file, since the source of a kernel is read from its file."

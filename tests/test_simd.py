@@ -4,8 +4,8 @@ import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
-from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, prefetch, splat, store, tile, tile_fma, tile_load,
-                         tile_mul_add, tile_store, to_bf16)
+from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, splat,
+                         store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16)
 
 F32 = hnp.arrays(np.float32, 24, elements=st.floats(width=32))
 PLAIN = hnp.arrays(np.float32, 24, elements=st.floats(-1e3, 1e3, width=32))
@@ -32,6 +32,20 @@ def test_a_load_is_its_meaning(name, data, i):
     READ[name](a, i, out)
     assert np.array_equal(out, word(a, i), **SAME)
     if name != 'bf16' and name != 'load': assert np.array_equal(out, np.rint(out))
+
+
+ONE = {'load': one, 'bf16': one_bf16, 'i8': one_i8, 'low4': one_low4, 'high4': one_high4}
+READ_ONE = {name: (lambda word: njit(lambda a, i: word(a, i)))(word) for name, word in ONE.items()}
+
+
+@pytest.mark.parametrize('name', ONE)
+@unhurried
+@given(data=st.data(), i=st.integers(0, 16))
+def test_one_cell_is_the_first_of_eight(name, data, i):
+    word, dtype = WIDEN[name]
+    a = data.draw(hnp.arrays(dtype, 24))
+    assert np.array_equal([READ_ONE[name](a, i), ONE[name](a, i)], [word(a, i)[0]]*2, **SAME)
+    with pytest.raises(IndexError): ONE[name](a, 24)
 
 
 @njit
@@ -119,11 +133,11 @@ def test_to_bf16_rounds_to_the_nearest_even(x):
 
 
 def test_every_word_says_what_it_gives_and_touches():
-    gives = {'f32': {hsum}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
+    gives = {'f32': {hsum, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
              'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma}}
     assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
     touch = {w for words in gives.values() for w in words if w.__word__[1]}
-    assert touch == {load, store, load_bf16, load_i8, load_low4, load_high4, tile_fma, tile_mul_add, tile_load, tile_store}
+    assert touch == {load, store, load_bf16, load_i8, load_low4, load_high4, *ONE.values(), tile_fma, tile_mul_add, tile_load, tile_store}
     assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store}
 
 

@@ -8,8 +8,9 @@ __all__ = ['PARALLEL', 'FASTMATH', 'KERNELS', 'Proved', 'Compiled', 'Kernel', 'k
            'requires', 'u16', 'u8', 'word']
 
 # %% ../../nbs/29b_kernel.ipynb #b78e017b
-import ast, warnings
+import ast, sys, warnings
 from functools import cached_property
+from pathlib import Path
 from types import FunctionType
 from typing import Callable
 
@@ -21,6 +22,7 @@ from .calls import KernelWalk
 from .proofs import Proof, digest, prove_source, remember, remembered
 from .search import _Bare, bare
 from .state import PARAM
+from ..laws.kept import name_of
 from ..laws.terms import INT
 _all_ = ['Buf', 'KernelError', 'Size', 'Touches', 'decreases', 'ensures', 'f32', 'f64', 'filled', 'i16', 'i32', 'i64', 'i8', 'invariant', 'once', 'prange', 'requires', 'u16', 'u8', 'word']
 
@@ -57,6 +59,8 @@ def _caller(k: 'Kernel') -> Callable:
 def _entry(source: Source, written: set[str]) -> str:
     "What is checked in compiled code, as statements."
     buffers = [p for p in source.params if isinstance(p.type, Buf)]
+    taken = {p.name for p in source.params} | {n.id for n in ast.walk(source.node) if isinstance(n, ast.Name)}
+    pad = '_'*(1 + max(map(len, taken), default=0))   # makes names that the kernel does not have
     lines = [f'if {p.name}.ctypes.data % {np.dtype(p.type.dtype).itemsize} != 0: raise ValueError("alignment")' for p in buffers]
     for n, p in enumerate(buffers):
         for q in buffers[n + 1:]:
@@ -65,9 +69,9 @@ def _entry(source: Source, written: set[str]) -> str:
             lines.append(f'if {p.name}.size > 0 and {q.name}.size > 0 and {p.name}.ctypes.data < {end(q)} and {q.name}.ctypes.data < {end(p)}: raise ValueError("overlap")')
     for p in buffers:
         if p.element is None: continue
-        cell = f'cell_of_{p.name}'
+        cell, at = (f'{name}_of_{p.name}{pad}' for name in ('cell', 'place'))
         holds = _Named({p.name: cell}).visit(ast.parse(ast.unparse(p.element), mode='eval').body)
-        lines += [f'for at_{p.name} in range({p.name}.size):', f' {cell} = int64_({p.name}[at_{p.name}])', f' if not ({ast.unparse(holds)}): raise IndexError("cell")']
+        lines += [f'for {at} in range({p.name}.size):', f' {cell} = int64_({p.name}[{at}])', f' if not ({ast.unparse(holds)}): raise IndexError("cell")']
     return '\n'.join(lines)
 
 class _Named(ast.NodeTransformer):
@@ -176,9 +180,19 @@ class Proved:
         self.proof = None if again else remembered(self.digest)
         if self.proof is None:
             self.proof = prove_source(self.source)
-            if self.fastmath and self.proof.values: raise KernelError(self.source.where(), 'sums in any order, and a claim about their order', 'no fastmath, or no claims about values', f'fastmath={self.fastmath}')
+            if self.freedoms and self.proof.values: raise KernelError(self.source.where(), 'sums in any order, and a claim about their order', 'no fastmath, here or in a kernel that is called, or no claims about values', f'fastmath={self.freedoms}')
             remember(self.digest, self.proof)
         return self.proof
+
+    @property
+    def called(self) -> list['Proved']:
+        "The kernels that this one calls."
+        return [m for m in self.source.meanings.values() if isinstance(m, Proved)]
+
+    @property
+    def freedoms(self) -> set[str]:
+        "The freedoms that sums of floats have, here or in a kernel that is called."
+        return self.fastmath.union(*(k.freedoms for k in self.called))
 
     @cached_property
     def written(self) -> set[str]:
@@ -205,9 +219,16 @@ class Compiled(Proved):
         signature = [array(p) if isinstance(p.type, Buf) else scalar[p.type] for p in self.source.params]
         fn = bare(self.source, lambda m: m.inner if isinstance(m, Proved) else numba.prange if m is prange else m, first)
         parallel = any(map(is_prange, self.source.meanings.values()))
-        compiled = _jit(fn, signature, self.digest, parallel, self.fastmath)
+        compiled = _jit(fn, signature, self.tag, parallel, self.fastmath)
         if self.unchecked is None: _agree(self.source, compiled)
         return compiled
+
+    @cached_property
+    def tag(self) -> str:
+        "The hash of all that the machine code is made of: what was proved, and the modules of the words."
+        words = {m.__module__ for m in self.source.meanings.values() if hasattr(m, '__word__')}
+        code = [Path(f).read_text() for w in sorted(words) if (f := getattr(sys.modules.get(w), '__file__', None)) and Path(f).is_file()]
+        return name_of(self.digest, *code, *(k.tag for k in self.called))
 
     @cached_property
     def inner(self) -> Callable:

@@ -107,6 +107,7 @@ class KernelWalk(Bodies):
     "A walk through a whole kernel."
     def kernel(self, node, kernel):
         "A call of another kernel."
+        if self.ghost: raise self.refuse(node, f'{kernel.__name__} in a contract', 'what changes nothing: numbers, cells, specifications', hint='contracts are not compiled, so what a kernel writes there would not be written')
         if kernel.error is not None: raise self.refuse(node, f'{kernel.__name__} is refused', 'a kernel that is proved')
         source, caller, functional = kernel.source, (self.source, self.env, self.kinds, self.calls, self.last), self.functional
         values = [self.env[a.id] if isinstance(a, ast.Name) and isinstance(self.env.get(a.id), Buffer) else self.value(a) for a in node.args]

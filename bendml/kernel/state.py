@@ -98,7 +98,7 @@ class State:
         self.fitted: dict[Term, tuple] = {}  # terms that fit 64 bits, under these facts
         self.facts: list[Term] = []
         self.always: set[Term] = set()      # facts that hold wherever they can be said
-        self.limits: list[Term] = []        # facts of the machine: used only for overflow
+        self.limits: list[Term] = []        # facts of the machine: used only for overflow, and for lengths of new buffers
         self.env: dict[str, object] = {}
         self.kinds: dict[str, object] = {}
         self.loops: tuple[Loop, ...] = ()
@@ -127,7 +127,7 @@ class State:
 
     def check(self, kind: str, node: ast.AST, goal: Term, expected: str, shown: Term | None = None, accesses: tuple = (), given: tuple = ()) -> None:
         "Note that something has to be proved here."
-        limits = tuple(self.limits) if kind == 'overflow' else ()
+        limits = tuple(self.limits) if kind in ('overflow', 'length') else ()
         if goal != TRUE and not (self.settled and kind in SETTLED): self.checks.append(Check(kind, self.where(node), node, (*self.facts, *limits, *given), goal, expected, shown, accesses))
 
 # %% ../../nbs/26b_state.ipynb #c5df0087

@@ -15,10 +15,10 @@ from .calls import KernelWalk
 from .contracts import FLOATS, Source, f64
 from .expressions import ORDER
 from .numbers import FUNCTIONS, OPERATIONS, fmax, fmin, fneg, fnum, freal
-from .state import FLOAT, VECTOR, Buffer
+from .state import FLOAT, VECTOR, Buffer, between
 from ..laws.read import function_of
-from ..laws.terms import (BOOL, INT, App, Sort, Symbol, Term, Var, equal, forall, free, literal,
-                               negate)
+from ..laws.terms import (BOOL, INT, App, Sort, Symbol, Term, Var, equal, forall, free, implies,
+                               literal, negate)
 
 # %% ../../nbs/28b_values.ipynb #3d443d27
 def apply(f, *args: Term) -> App: return function_of(f)(*args)
@@ -115,7 +115,9 @@ class Arrays(Compared):
 
     def load(self, buffer, index):
         value = App('select', (self.content[buffer], index), FLOAT if buffer.dtype in FLOATS else INT)
-        if value.sort == INT and not any(v.name.endswith('!') for v in free(value)): self.facts += self.cell_facts(buffer, value)
+        if value.sort == INT and not any(v.name.endswith('!') for v in free(value)):
+            inside = between(literal(0), index, buffer.length)   # a contract may name a cell that is not there
+            self.facts += [implies((inside,), f) for f in self.cell_facts(buffer, value)]
         return value
 
     def store(self, buffer, index, value):

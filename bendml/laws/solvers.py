@@ -20,6 +20,7 @@ class Answer:
     reason: str = ''             # why unknown: 'resource', 'wall', 'crash', 'incomplete', or the solver's words
     steps: int = 0               # the solver's own count of steps
     model: dict = field(default_factory=dict, hash=False)  # constant -> value, as texts; if asked for and `sat`
+    core: tuple = ()             # assertions that are enough for `unsat`, by name; if the text names them (z3)
 
 # %% ../../nbs/11_solvers.ipynb #ad4bdc8c
 SOLVERS = ('z3', 'cvc5')
@@ -45,7 +46,8 @@ def _z3(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     elif why in ('timeout', 'canceled'): why = 'wall' if seconds >= wall else 'resource'
     elif 'incomplete' in why: why = 'incomplete'
     found = solver.model() if model and result == 'sat' else ()
-    return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0})
+    core = tuple(map(str, solver.unsat_core())) if result == 'unsat' else ()
+    return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0}, core)
 
 # %% ../../nbs/11_solvers.ipynb #81aa7cca
 def _cvc5(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:

@@ -35,10 +35,14 @@ def gemm_rows(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n*
     "Rung 2. The same sums, eight of a row at a time; the rows of b contiguous."
     requires(n == 0 or k == 0 or (n - 1)*ar + (k - 1)*ac < len(a), m == 0 or k == 0 or (k - 1)*br + m <= len(b), m % 8 == 0)
     for i in range(n):
-        for j in range(0, m, 8): store(c, i*m + j, splat(f32(0)))
+        for j in range(0, m, 8):
+            assert j + 8 <= m
+            store(c, i*m + j, splat(f32(0)))
         for p in range(k):
             x = splat(a[i*ar + p*ac])
-            for j in range(0, m, 8): store(c, i*m + j, load(c, i*m + j) + x*load(b, p*br + j))
+            for j in range(0, m, 8):
+                assert j + 8 <= m
+                store(c, i*m + j, load(c, i*m + j) + x*load(b, p*br + j))
 
 # %% ../../nbs/42_gemm.ipynb #77f5a8e1
 @kernel
@@ -58,7 +62,10 @@ def gemm_tiles(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n
     requires(1 <= k, n == 0 or (n - 1)*ar + (k - 1)*ac < len(a), m == 0 or (k - 1)*br + m <= len(b))
     requires(n % 6 == 0, m % 16 == 0, len(a) < 2**44, len(b) < 2**44, len(c) < 2**44)
     for j in range(0, m, COLS):
-        for i in range(0, n, ROWS): product_tile(k, a, i*ar, ac, ar, b, j, br, c, i*m + j, m, True, False)
+        for i in range(0, n, ROWS):
+            assert j + 16 <= m and i + 6 <= n
+            assert i*m + 6*m <= n*m
+            product_tile(k, a, i*ar, ac, ar, b, j, br, c, i*m + j, m, True, False)
 
 # %% ../../nbs/42_gemm.ipynb #018c61e0
 DEEP, TALL, WIDE = 400, 240, 2048  # rows of b in a panel (25 KB: the nearest cache); rows of a at a time; columns of b at a time

@@ -277,6 +277,24 @@ def one_i8(a: np.ndarray, i: int) -> float32:
     "One whole number from -128 to 127."
     return float32(_cells(a, i, 1)[0])
 
+def _half(code: str, n: int) -> Callable:
+    "Half a byte as a number."
+    return lambda e, a, i: e.builder.uitofp(getattr(e.builder, code)(byte := e.builder.load(e.address(a, i)), ir.Constant(byte.type, n)), _F32)
+
+@_word((_flat(types.uint8), _index), types.float32, _half('and_', 15), Access(0, 1, 1))
+def one_low4(a: np.ndarray, i: int) -> float32:
+    "The lower four bits of a byte: a whole number from 0 to 15."
+    return float32(_cells(a, i, 1)[0] & 15)
+
+@_word((_flat(types.uint8), _index), types.float32, _half('lshr', 4), Access(0, 1, 1))
+def one_high4(a: np.ndarray, i: int) -> float32:
+    "The upper four bits of a byte."
+    return float32(_cells(a, i, 1)[0] >> 4)
+
+
+# %%
+load_low4(np.arange(0, 256, 17, dtype=np.uint8), 2), one_high4(np.array([0x7f], np.uint8), 0)
+
 
 # %%
 #| export

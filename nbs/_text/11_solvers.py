@@ -14,6 +14,7 @@
 #| hide
 #| export
 import atexit, json, os, select, subprocess, sys, threading, time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -36,6 +37,7 @@ class Answer:
     reason: str = ''             # why unknown: 'resource', 'wall', 'crash', 'incomplete', or the solver's words
     steps: int = 0               # the solver's own count of steps
     model: dict = field(default_factory=dict, hash=False)  # constant -> value, as texts; if asked for and `sat`
+    core: tuple = ()             # assertions that are enough for `unsat`, by name; if the text names them (z3)
 
 
 # %%
@@ -71,7 +73,8 @@ def _z3(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     elif why in ('timeout', 'canceled'): why = 'wall' if seconds >= wall else 'resource'
     elif 'incomplete' in why: why = 'incomplete'
     found = solver.model() if model and result == 'sat' else ()
-    return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0})
+    core = tuple(map(str, solver.unsat_core())) if result == 'unsat' else ()
+    return Answer('z3', result, seconds, why, used, {d.name(): found[d].sexpr() for d in found if d.arity() == 0}, core)
 
 
 # %% [markdown]
@@ -129,7 +132,7 @@ def serve(solver: str) -> None:
 
 # %%
 #| export
-_NUMBER, _LOCK = count(), threading.Lock()
+_NUMBER, _LOCKS = count(), {s: threading.Lock() for s in SOLVERS}
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
 
@@ -173,7 +176,7 @@ def _stop_all() -> None:
 
 
 # %% [markdown]
-# Asking several solvers sends the text to all of them first, so they work at the same time.
+# Asking several solvers sends the text to all of them first, so they work at the same time. Two threads may ask two solvers.
 
 # %%
 #| export
@@ -186,8 +189,9 @@ def discharge(
     model: bool = False,                    # also the values of the constants, if `sat`
 ) -> tuple[Answer, ...]:                    # one for each solver
     "Ask solvers whether a text is satisfiable."
-    with _LOCK:
+    with ExitStack() as locks:
         asked = []
+        for solver in sorted(solvers): locks.enter_context(_LOCKS[solver])
         for solver in solvers:
             key = solver, os.getpid()
             if key not in _WORKERS: _WORKERS[key] = _Worker(solver)

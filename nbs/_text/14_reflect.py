@@ -27,9 +27,11 @@
 #| export
 import ast, inspect, sys, types
 from dataclasses import replace
+from pathlib import Path
 from typing import Callable, NamedTuple
 
 from bendml.laws.datatypes import LawError, abstract_sort, sort_of
+from bendml.laws.kept import Kept, name_of
 from bendml.laws.read import Calls, Case, Check, Function, State, function_of, ite, less, read_source
 from bendml.laws.solvers import discharge
 from bendml.laws.terms import (BOOL, INT, App, Sort, Symbol, Term, Var, at_types, build, conj, constructors, equal, fields, forall, free,
@@ -310,8 +312,18 @@ def signature(fn: types.FunctionType, node: ast.FunctionDef, file: str) -> tuple
     return tuple(Var(p.arg, sort_of(fn.__annotations__[p.arg], f'{where}, {p.arg}')) for p in a.args)
 
 
+# %% [markdown]
+# What such a function needs is proved when it is read, or was proved before and is [kept](11b_kept.ipynb), so that an import asks no solver. A
+# law does not rely on that: [`prove`](16_prove.ipynb) puts these questions again, to both solvers, for every function that the law speaks of.
+
 # %%
 #| export
+CHECKED = Kept('checks', Path(__file__).with_name('checked.json') if '__file__' in globals() else Path('checked.json'))
+
+def check_name(text: str) -> str:
+    "The name under which the answer to a check is kept: the hash of all but its title."
+    return name_of(text.split('\n', 1)[1])
+
 def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]:
     "Prove, with z3, what the function needs: divisors that are not zero, measures that shrink."
     out = []
@@ -323,11 +335,13 @@ def _prove_checks(reader: Reader, shrink: list, where: str) -> tuple[Check, ...]
         facts = [f for f in definitions(terms, {reader.own})] + [('what holds there', c) for c in conds]
         text = script(facts, claim, f'{where}: {expected}')
         if text in checks: continue
+        checks[text] = Check(f'{where}: {expected}', text)
+        if CHECKED.get(name := check_name(text)): continue
         answer, = discharge(text, ('z3',), model=True)
         if answer.result != 'unsat':
             at = ', '.join(f'{n[1:]} = {v}'.replace('(- ', '-').replace(')', '') for n, v in sorted(answer.model.items()) if v.strip('(- )').isdigit())
             raise reader.refuse(node, problem, expected, f'not so for {at}' if at else f'no proof of it ({answer.result})', hint)
-        checks[text] = Check(f'{where}: {expected}', text)
+        CHECKED.put(name, {'proved by': 'z3'})
     return tuple(checks.values())
 
 

@@ -119,9 +119,15 @@ class Bodies(Parameters):
 # ## Other kernels
 #
 # A call of another kernel is walked through as if its body stood there, so its accesses are checked against the caller's
-# buffers, and what it `requires` has to be proved at the call. If the kernel has a proof of its own, that is enough for all that
-# happens inside, and only races and double writes are still asked about. (Cells of integer buffers are looked at again: the
-# caller's may be other than promised.)
+# buffers, and what it `requires` has to be proved at the call. If the kernel has a proof of its own and all its buffers hold
+# floats, that proof is enough for all that happens inside, and only races and double writes are still asked about.
+#
+# Why is it enough? The kernel's own proof holds for all arguments that keep its contract, and that these do is proved at the call:
+# what it requires, the lengths, and that no integer is out of the range that every call checks. Two of its buffers may be one
+# here. That makes no difference to bounds, since nothing that is read from floats decides where memory is touched: a
+# condition on a float may go either way in every proof. But it does decide who meets whom, so races are asked about again, with the
+# caller's buffers. Integers that are read do decide, and the caller's may be other than promised: a kernel with
+# buffers of integers is looked at in full.
 
 # %%
 #| export
@@ -129,6 +135,7 @@ class KernelWalk(Bodies):
     "A walk through a whole kernel."
     def kernel(self, node, kernel):
         "A call of another kernel."
+        if self.ghost: raise self.refuse(node, f'{kernel.__name__} in a contract', 'what changes nothing: numbers, cells, specifications', hint='contracts are not compiled, so what a kernel writes there would not be written')
         if kernel.error is not None: raise self.refuse(node, f'{kernel.__name__} is refused', 'a kernel that is proved')
         source, caller, functional = kernel.source, (self.source, self.env, self.kinds, self.calls, self.last), self.functional
         values = [self.env[a.id] if isinstance(a, ast.Name) and isinstance(self.env.get(a.id), Buffer) else self.value(a) for a in node.args]

@@ -16,14 +16,15 @@
 # %%
 #| hide
 #| export
-import ast
+import ast, re
+from itertools import product
 from typing import Iterator
 
 from bendml.kernel.calls import KernelWalk
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.state import Access, Buffer, Check, Loop, integer, less
-from bendml.laws.terms import (BOOL, FALSE, INT, TRUE, App, Term, Var, conj, equal, free, implies,
-                               literal, negate, script, substitute)
+from bendml.laws.terms import (BOOL, FALSE, INT, TRUE, App, Forall, Term, Var, conj, equal, free, implies,
+                               literal, negate, script, substitute, subterms)
 
 
 # %% [markdown]
@@ -158,8 +159,10 @@ def _filled(walk: KernelWalk, buffer: Buffer, node: ast.AST) -> Iterator[Check]:
     "That every cell of a buffer is written."
     writes = [a for a in walk.accesses if a.buffer is buffer and a.write]
     cell, ways, facts = Var(f'{buffer.name}_at', INT), [], dict.fromkeys(walk.facts)
-    for a in writes:
+    for n, a in enumerate(writes):
         by = _round(a, cell)
+        inner = [v for f in (*a.facts, a.index) for v in free(f) if a.loops and walk.born.get(v, -1) >= a.loops[0].born and v not in by]
+        by |= {v: Var(f'{v.name}~{n}', v.sort) for v in inner}   # what else belongs to this round is not that of another one
         shown = [f for f in a.facts if f not in walk.always and f not in walk.facts]
         facts |= dict.fromkeys(substitute(f, by) for f in a.facts if f in walk.always)
         index = substitute(a.index, by)
@@ -221,10 +224,30 @@ def hinted(check: Check) -> Check:
     "A condition, with facts about its products."
     return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
 
-def text(check: Check) -> str:
+def instances(check: Check) -> Check:
+    "A condition, and with it what each `for all` says of the numbers in the goal: of the cells' indices, and of those that least is known of."
+    cells = [t.args[1] for t in subterms(check.goal) if isinstance(t, App) and t.op == 'select']
+    rare = sorted((v for v in free(check.goal) if v.sort == INT), key=lambda v: sum(v in free(f) for f in check.facts))
+    numbers, out = dict.fromkeys([*cells, *rare[:4]]), []
+    for f in check.facts:
+        *given, rule = f.args if isinstance(f, App) and f.op == '=>' else (f,)
+        if isinstance(rule, Forall) and all(v.sort == INT for v in rule.vars):   # nothing is quantified inside
+            out += [implies(tuple(given), substitute(rule.body, dict(zip(rule.vars, at)))) for at in product(numbers, repeat=len(rule.vars))]
+    return check._replace(facts=(*check.facts, *out[:200]))
+
+
+# %% [markdown]
+# A text says of each fact `known 0`, `known 1`, ... With `named` these are names for the solver, which then tells which of them it used.
+
+# %%
+#| export
+def told(check: Check) -> list[Term]: return [f for f in dict.fromkeys(check.facts) if f != TRUE]
+
+def text(check: Check, named: bool = False) -> str:
     "The condition as a text that a solver answers with `unsat` if it always holds."
-    facts = list(dict.fromkeys(check.facts))
-    return script([('known', f) for f in facts if f != TRUE], check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+    plain = script([(f'known {n}', f) for n, f in enumerate(told(check))], check.goal, f'{check.kind}: {check.where}: {ast.unparse(check.node).splitlines()[0]}')
+    if not named: return plain
+    return '(set-option :produce-unsat-cores true)\n' + re.sub(r'^; known (\d+)\n\(assert (.*)\)$', r'(assert (! \2 :named known\1))', plain, flags=re.M)
 
 
 # %% [markdown]

@@ -44,9 +44,9 @@ class _Bare(ast.NodeTransformer):
     def rename(self, node):
         name = dotted(node)
         if name not in self.source.meanings or not isinstance(node.ctx, ast.Load): return self.generic_visit(node)
-        flat = name.replace('.', '_')
-        while '.' in name and flat in self.taken: flat += '_'
-        self.names[flat] = self.source.meanings[name]
+        flat, meaning = name.replace('.', '_'), self.source.meanings[name]
+        while '.' in name and (flat in self.taken or self.names.get(flat, meaning) is not meaning): flat += '_'
+        self.names[flat] = meaning
         return ast.copy_location(ast.Name(flat, ast.Load()), node)
     visit_Attribute = visit_Name = rename
 
@@ -145,10 +145,13 @@ def _watching(watch: Watch) -> Callable:
         return bare(meaning.source, swap) if hasattr(meaning, '__kernel__') else meaning
     return swap
 
+LARGEST = 10_000   # cells in all; more are not tried
+
 def fillings(source: Source, sizes: dict) -> list[dict]:
     "A few ways to fill the buffers of integers, as their contracts allow."
     def cells(p, how):
         n = eval(compile(ast.Expression(p.length), '', 'eval'), {'min': min, 'max': max, '__builtins__': {}}, dict(sizes)) if p.length is not None else sizes.get(f'len_{p.name}', 0)
+        if n > LARGEST: raise Seen('')
         if p.type.dtype in FLOATS: return [p.type.dtype(1)]*n
         lo, hi = int_range(p.type.dtype)
         holds = lambda v: p.element is None or eval(compile(ast.Expression(p.element), '', 'eval'), {'min': min, 'max': max, '__builtins__': {}}, dict(sizes) | {p.name: v})
@@ -166,7 +169,7 @@ def run_watched(source: Source, sizes: dict) -> str:
     for filling in ways:
         watch = Watch()
         args = [Watched(watch, p.name, list(filling[p.name])) if p.name in filling else sizes.get(p.name, 0) if p.type in (int, Size) else p.type(1) for p in source.params]
-        if sum(len(a) for a in args if isinstance(a, Watched)) > 10_000 or any(abs(a) > 1000 for a in args if type(a) is int): return ''
+        if sum(len(a) for a in args if isinstance(a, Watched)) > LARGEST or any(abs(a) > 1000 for a in args if type(a) is int): return ''
         try: within(100_000, bare(source, _watching(watch)), *args)
         except Seen as e: return str(e)
         except TimeoutError: return ''

@@ -22,10 +22,10 @@ from bendml.kernel.calls import KernelWalk
 from bendml.kernel.contracts import FLOATS, Source, f64
 from bendml.kernel.expressions import ORDER
 from bendml.kernel.numbers import FUNCTIONS, OPERATIONS, fmax, fmin, fneg, fnum, freal
-from bendml.kernel.state import FLOAT, VECTOR, Buffer
+from bendml.kernel.state import FLOAT, VECTOR, Buffer, between
 from bendml.laws.read import function_of
-from bendml.laws.terms import (BOOL, INT, App, Sort, Symbol, Term, Var, equal, forall, free, literal,
-                               negate)
+from bendml.laws.terms import (BOOL, INT, App, Sort, Symbol, Term, Var, equal, forall, free, implies,
+                               literal, negate)
 
 
 # %% [markdown]
@@ -136,7 +136,9 @@ class Arrays(Compared):
 
     def load(self, buffer, index):
         value = App('select', (self.content[buffer], index), FLOAT if buffer.dtype in FLOATS else INT)
-        if value.sort == INT and not any(v.name.endswith('!') for v in free(value)): self.facts += self.cell_facts(buffer, value)
+        if value.sort == INT and not any(v.name.endswith('!') for v in free(value)):
+            inside = between(literal(0), index, buffer.length)   # a contract may name a cell that is not there
+            self.facts += [implies((inside,), f) for f in self.cell_facts(buffer, value)]
         return value
 
     def store(self, buffer, index, value):

@@ -105,6 +105,7 @@ class Reading(Values):
             self.env[g.target.id] = vars[-1]
             conds += [between(start, vars[-1], stop), *map(self.test, g.ifs)]
         body = self.test(node.args[0].elt)
+        if any(isinstance(t, Forall) for c in (*conds, body) for t in subterms(c)): raise self.refuse(node, 'all inside all', 'one all(...), with two ranges')
         self.env = before
         del self.facts[n:]
         return forall(tuple(vars), implies(tuple(conds), body), _triggers(body, vars))
@@ -130,7 +131,8 @@ class Claims(Reading):
         if getattr(meaning, '__name__', '') not in ('filled', 'once'): self.check('ensures', a, self.claim(a), ast.unparse(a))
 
     def check(self, kind, node, goal, expected, shown=None, accesses=(), given=()):
-        if kind not in ('invariant', 'assert', 'ensures') or KernelWalk.follows(self, node): return   # the other walk has seen to it
+        divides = kind == 'divisor' and self.ghost   # in a claim; for the rest, the other walk has seen to it
+        if not divides and (kind not in ('invariant', 'assert', 'ensures') or KernelWalk.follows(self, node)): return
         for premises, part in _parts(goal, self): super().check(kind, node, part, expected, shown, accesses, (*given, *premises))
 
 

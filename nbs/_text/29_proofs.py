@@ -6,63 +6,105 @@
 # > Each condition put to two solvers; what was proved is remembered by what it was proved of.
 
 # %% [markdown]
-# A kernel is proved when each of its conditions is. z3 proves; cvc5, on the same text, confirms. First both get the bare text
-# and little time. For what neither proves, small sizes are tried: a condition that fails for them need not be proved. For what is
-# left they get the facts about products as well, and more time.
+# A kernel is proved when each of its conditions is. z3 is asked first, and tells which of the facts it used: many are known, and few
+# are needed. cvc5 confirms the condition from these few, together with what is known about products, and so it seldom has to search.
+# For what z3 cannot prove, small sizes are tried: a condition that fails for them need not be proved.
 
 # %%
 #| hide
 #| export
-import ast, hashlib, importlib.metadata, importlib.util, json, os, tempfile
-from dataclasses import asdict, dataclass
+import ast, hashlib, importlib.metadata, importlib.util
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Iterator
 
-from bendml.kernel.conditions import conditions, hinted, text
+from bendml.kernel.conditions import conditions, hinted, instances, text, told
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.functional import broken_promise, functional
 from bendml.kernel.calls import KernelWalk
 from bendml.kernel.search import refusal, smallest
 from bendml.kernel.state import Check
-from bendml.laws.read import function_of, read_source
-from bendml.laws.solvers import Answer, discharge
+from bendml.laws.kept import Kept, name_of
+from bendml.laws.read import Function, function_of, read_source
+from bendml.laws.reflect import symbols
+from bendml.laws.solvers import SOLVERS, Answer, discharge
 from bendml.laws.terms import FALSE, TRUE
 
 
 # %%
 #| export
-def _ask(check: Check, said: dict, wall: float) -> None:
-    "Ask those who have not proved it."
-    found = discharge(text(check), tuple(s for s in ('z3', 'cvc5') if s not in said or said[s].result != 'unsat'), wall=wall)
-    said |= {a.solver: a for a in found}
+def needed(check: Check, core: tuple[str, ...]) -> Check:
+    "A condition with no more facts than z3 used; all of them if it did not say."
+    facts = told(check)
+    return check._replace(facts=tuple(facts[n] for n in sorted(int(c.removeprefix('known')) for c in core))) if core else check
 
-def answers(check: Check) -> dict[str, Answer]:
-    "What each solver says to a condition: its `unsat` if it comes to that."
+def _ask(check: Check) -> dict[str, Answer]:
+    "What each solver says, its `unsat` if it comes to that."
     said: dict[str, Answer] = {}
-    proved = lambda: [a.solver for a in said.values() if a.result == 'unsat']
-    _ask(check, said, 0.7)
-    if len(proved()) == 2 or any(a.result == 'sat' for a in said.values()): return said
-    if not proved() and smallest(check, most=3, seconds=1.5): return said
-    if not proved(): _ask(check := hinted(check), said, 5.0)
-    if proved() == ['z3']: _ask(hinted(check := needed(check)), said, 2.0)
-    if len(proved()) < 2: _ask(check, said, 2.0)
+    def ask(solver: str, check: Check, wall: float) -> bool:
+        "One more try, unless there is an answer; is there none yet?"
+        if solver not in said or said[solver].result == 'unknown':
+            spent = said[solver].seconds if solver in said else 0.0
+            a, = discharge(text(check, named=solver == 'z3'), (solver,), wall=wall)
+            said[solver] = replace(a, seconds=a.seconds + spent)
+        return said[solver].result == 'unknown'
+    if ask('z3', check, 0.7):
+        if ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
+        if said['cvc5'].result != 'sat': ask('z3', check := hinted(check), 5.0)
+    if any(a.result == 'sat' for a in said.values()): return said
+    few = needed(check, said['z3'].core)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(instances(few)), 2.0), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 
 # %% [markdown]
-# What one solver finds in an instant another may not find at all, for there are many facts, and few are needed. z3 finds out which:
-# leave one out, and see whether the rest is still enough.
+# Kernels that differ only in the type of their cells ask the same questions. Each is put once.
 
 # %%
 #| export
-def needed(check: Check) -> Check:
-    "A condition that z3 proves, with no more facts than z3 needs."
-    facts = list(dict.fromkeys(check.facts))
-    for f in reversed(facts):
-        less = [g for g in facts if g != f]
-        answer, = discharge(text(check._replace(facts=tuple(less))), ('z3',), wall=0.3)
-        if answer.result == 'unsat': facts = less
-    return check._replace(facts=tuple(facts))
+_SAID: dict[str, dict[str, Answer]] = {}
+
+def answers(check: Check) -> dict[str, Answer]:
+    "What each solver says to a condition; what was asked before is not asked again."
+    question = text(check).split('\n', 1)[1]   # without its title
+    if question not in _SAID: _SAID[question] = _ask(check)
+    return _SAID[question]
+
+
+# %% [markdown]
+# A specification that never ends would say anything. That its measure shrinks was proved when it was read, and belongs to the kernel's
+# proof too.
+
+# %%
+#| export
+def specifications(claims: list[Check]) -> list[Function]:
+    "The functions that claims speak of, and those that these call."
+    found, todo = {}, [s.owner for s in symbols(*(t for c in claims for t in (*c.facts, c.goal)))]
+    while todo:
+        if (f := todo.pop()) not in found:
+            found[f] = None
+            todo += [g for _, g in f.uses.values() if g]
+    return list(found)
+
+def _specification(source: Source, check) -> dict[str, Answer]:
+    "What the solvers say to what a specification needs; `KernelError` if z3 does not prove it."
+    said = {a.solver: a for a in discharge(check.text)}
+    if said['z3'].result != 'unsat' or said['cvc5'].result == 'sat': raise KernelError(source.where(), 'a specification that may have no value', 'a proof that it ends', check.why)
+    return said
+
+
+# %% [markdown]
+# While cvc5 confirms one condition, z3 is at the next.
+
+# %%
+#| export
+def _all_answers(checks: list[Check]) -> Iterator[dict[str, Answer]]:
+    "What the solvers say to each condition, in order; those that are not waited for are not asked."
+    pool = ThreadPoolExecutor(len(SOLVERS))
+    try: yield from pool.map(answers, checks)
+    finally: pool.shutdown(cancel_futures=True)
 
 
 # %%
@@ -82,15 +124,14 @@ def prove_source(source: Source) -> Proof:
     "Prove a kernel; `KernelError` with the smallest failing sizes if a condition is not proved."
     checks, claims = conditions(source), functional(source)
     _possible(source)
-    total = {'z3': 0.0, 'cvc5': 0.0}
-    confirmed = 0
-    for n, check in enumerate(checks + claims):
-        said = answers(check)
-        for s, a in said.items(): total[s] += a.seconds
+    found = [_specification(source, c) for c in dict.fromkeys(c for f in specifications(claims) for c in f.checks)]
+    for n, (check, said) in enumerate(zip(checks + claims, _all_answers(checks + claims))):
         if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
-        confirmed += all(a.result == 'unsat' for a in said.values())
+        found.append(said)
+    seconds = lambda solver: round(sum(said[solver].seconds for said in found if solver in said), 3)
+    confirmed = sum(all(a.result == 'unsat' for a in said.values()) for said in found)
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
-    return Proof(source.name, len(checks) + len(claims), confirmed, len(claims), round(total['z3'], 3), round(total['cvc5'], 3), versions)
+    return Proof(source.name, len(found), confirmed, len(found) - len(checks), seconds('z3'), seconds('cvc5'), versions)
 
 def _possible(source: Source) -> None:
     "A contract that nothing can keep would prove everything."
@@ -107,7 +148,7 @@ def _possible(source: Source) -> None:
 # ## Remembering
 #
 # Solvers take a quarter of a second for a kernel, and an import should take none. So what was proved is kept, under the hash of
-# all that it was proved of: the function's tree, what its names mean, the kernels it calls, and the modules that make the
+# [all that it was proved of](11b_kept.ipynb): the function's tree, what its names mean, the kernels it calls, and the modules that make the
 # conditions. Change a letter of any of them, and the kernel is proved anew before it can be compiled. bendml's own kernels come
 # with their proofs, in a file that `bendml kernels --record` writes and the tests prove again; those of other programs are kept
 # in the user's cache (`$BENDML_CACHE`, or `~/.cache/bendml`).
@@ -115,11 +156,11 @@ def _possible(source: Source) -> None:
 # %%
 #| export
 VERIFIER = ['laws.terms', 'laws.read', 'laws.reflect', *(f'kernel.{m}' for m in (
-    'contracts numbers state expressions memory statements loops calls conditions values functional').split())]
+    'contracts numbers state expressions memory statements loops calls conditions values functional proofs').split())]
 
 @lru_cache
 def _verifier() -> str:
-    "The modules that make the conditions, as a hash."
+    "The modules that make the conditions and judge the answers, as a hash."
     texts = [Path(importlib.util.find_spec(f'bendml.{m}').origin).read_bytes() for m in VERIFIER]
     return hashlib.sha256(b'\0'.join(texts)).hexdigest()
 
@@ -138,34 +179,21 @@ def digest(source: Source, options: str = '') -> str:
     parts = [_verifier(), options, ast.unparse(source.node.args), *map(ast.unparse, source.node.body)]
     parts += [f'{p.name}: {p.type!r}' for p in source.params]
     parts += [f'{n} = {_meaning(m)}' for n, m in sorted(source.meanings.items())]
-    return hashlib.sha256('\0'.join(parts).encode()).hexdigest()
+    return name_of(*parts)
 
 
 # %%
 #| export
-SHIPPED = Path(__file__).with_name('proved.json') if '__file__' in globals() else Path('proved.json')
-
-def _cache() -> Path:
-    base = os.environ.get('BENDML_CACHE') or Path(os.environ.get('XDG_CACHE_HOME') or Path.home()/'.cache')/'bendml'
-    return Path(base)/'proofs'
-
-@lru_cache
-def _shipped() -> dict:
-    try: return json.loads(SHIPPED.read_text())
-    except (OSError, ValueError): return {}
+PROOFS = Kept('proofs', Path(__file__).with_name('proved.json') if '__file__' in globals() else Path('proved.json'))
 
 def remembered(key: str) -> Proof | None:
     "The proof that was made of this, if one was."
-    try: return Proof(**(_shipped().get(key) or json.loads((_cache()/f'{key}.json').read_text())))
-    except (OSError, ValueError, TypeError): return None
+    try: return Proof(**found) if (found := PROOFS.get(key)) else None
+    except TypeError: return None
 
 def remember(key: str, proof: Proof) -> None:
-    "Keep a proof in the user's cache; where that cannot be written, it is made again next time."
-    try:
-        _cache().mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile('w', dir=_cache(), delete=False) as f: json.dump(asdict(proof), f)
-        os.replace(f.name, _cache()/f'{key}.json')
-    except OSError: pass
+    "Keep a proof; where that is not possible, it is made again next time."
+    PROOFS.put(key, asdict(proof))
 
 
 # %%

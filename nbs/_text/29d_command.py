@@ -89,7 +89,7 @@ except KernelError as e: print(e)
 # %%
 #| hide
 #| export
-import json, runpy, time
+import runpy, sys, time
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -97,19 +97,36 @@ from pathlib import Path
 import click
 
 from bendml.kernel import KERNELS, Kernel, Proved
-from bendml.kernel.proofs import SHIPPED
+from bendml.kernel.proofs import PROOFS
+from bendml.laws.read import function_of
+from bendml.laws.reflect import CHECKED, check_name
+from bendml.laws.solvers import discharge
 
 
 # %%
 #| export
 def own_kernels() -> list[Kernel]:
     "All kernels of the package, by importing the modules that have some."
-    root = SHIPPED.parent.parent
-    for path in sorted(root.rglob('*.py')):
-        if '@kernel\n' in (text := path.read_text()) or '@kernel(' in text:
-            name = '.'.join(path.relative_to(root.parent).with_suffix('').parts)
-            import_module(name.removesuffix('.__init__'))
+    _import('@kernel\n', '@kernel(')
     return [k for k in KERNELS if k.__module__.startswith('bendml.')]
+
+def _import(*words: str) -> None:
+    "Import the modules of the package in which one of these words stands."
+    root = PROOFS.shipped.parent.parent
+    for path in sorted(root.rglob('*.py')):
+        text = path.read_text()
+        if any(w in text for w in words): import_module('.'.join(path.relative_to(root.parent).with_suffix('').parts).removesuffix('.__init__'))
+
+def prove_checks() -> dict[str, dict]:
+    "What the package's own pure functions need to be accepted, proved anew: the answers that come with it."
+    _import('@pure')
+    functions = {f for name, m in list(sys.modules.items()) if name.startswith('bendml.') for thing in vars(m).values() if (f := function_of(thing))}
+    out = {}
+    for check in sorted({c for f in functions for c in f.checks}):
+        said = {a.solver: a.result for a in discharge(check.text)}
+        if set(said.values()) != {'unsat'}: raise click.ClickException(f'{check.why}: {said}')
+        out[check_name(check.text)] = {'proved by': ' and '.join(said)}
+    return out
 
 def _collect(file: str | None) -> list[Kernel]:
     "The kernels of a file, or of the package; refused ones among them."
@@ -149,7 +166,7 @@ def verdict(kernels: list[Kernel], seconds: float) -> str:
 #| export
 @click.command()
 @click.argument('file', required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option('--record', is_flag=True, help="Write bendml's own proofs into the file that comes with it.")
+@click.option('--record', is_flag=True, help="Write bendml's own proofs into the files that come with it.")
 def command(file: str | None, record: bool):
     "Prove the kernels of FILE, or bendml's own, and show the table."
     start = time.perf_counter()
@@ -160,7 +177,8 @@ def command(file: str | None, record: bool):
     click.echo(table(kernels))
     if record and not any(k.error for k in kernels):
         if file: raise click.ClickException("--record is for bendml's own kernels")
-        SHIPPED.write_text(json.dumps({k.digest: asdict(k.proof) for k in sorted(kernels, key=lambda k: (k.__module__, k.__name__)) if k.proof}, indent=1) + '\n')
+        PROOFS.ship({k.digest: asdict(k.proof) for k in sorted(kernels, key=lambda k: (k.__module__, k.__name__)) if k.proof})
+        CHECKED.ship(prove_checks())
     click.echo(verdict(kernels, seconds))
     if any(k.error for k in kernels): raise SystemExit(1)
 
