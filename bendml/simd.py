@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['f32x8', 'new_word', 'flat', 'index', 'features', 'VECTOR', 'INTS', 'INT', 'FLOAT', 'ROWS', 'COLS', 'F32x8',
            'has_avx2', 'Access', 'load', 'store', 'splat', 'fma', 'hsum', 'load_bf16', 'load_i8', 'load_low4',
-           'load_high4', 'one', 'one_bf16', 'one_i8', 'to_bf16', 'prefetch', 'tile', 'tile_fma', 'tile_mul_add',
-           'tile_load', 'tile_store']
+           'load_high4', 'one', 'one_bf16', 'one_i8', 'one_low4', 'one_high4', 'to_bf16', 'prefetch', 'tile',
+           'tile_fma', 'tile_mul_add', 'tile_load', 'tile_store']
 
 # %% ../nbs/04_simd.ipynb #bd5969d1
 import inspect, operator
@@ -195,6 +195,20 @@ def one_bf16(a: np.ndarray, i: int) -> float32:
 def one_i8(a: np.ndarray, i: int) -> float32:
     "One whole number from -128 to 127."
     return float32(_cells(a, i, 1)[0])
+
+def _half(code: str, n: int) -> Callable:
+    "Half a byte as a number."
+    return lambda e, a, i: e.builder.uitofp(getattr(e.builder, code)(byte := e.builder.load(e.address(a, i)), ir.Constant(byte.type, n)), _F32)
+
+@_word((_flat(types.uint8), _index), types.float32, _half('and_', 15), Access(0, 1, 1))
+def one_low4(a: np.ndarray, i: int) -> float32:
+    "The lower four bits of a byte: a whole number from 0 to 15."
+    return float32(_cells(a, i, 1)[0] & 15)
+
+@_word((_flat(types.uint8), _index), types.float32, _half('lshr', 4), Access(0, 1, 1))
+def one_high4(a: np.ndarray, i: int) -> float32:
+    "The upper four bits of a byte."
+    return float32(_cells(a, i, 1)[0] >> 4)
 
 # %% ../nbs/04_simd.ipynb #756d5500
 def to_bf16(
