@@ -42,6 +42,7 @@ def many_q4(w: Buf[f32], at: Size, n: Size, units: Size, x: Buf[f32], y: Buf[f32
             store(y, to + 2*far, a2 + b2)
             store(y, to + 3*far, a3 + b3)
 
+# %% ../nbs/75d_several.ipynb #5432c37e
 @kernel
 def many_q8(w: Buf[f32], at: Size, n: Size, units: Size, x: Buf[f32], y: Buf[f32], far: Size, fours: Size):
     "The same in 8 bits."

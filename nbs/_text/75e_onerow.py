@@ -97,6 +97,9 @@ def look_head(h: Size, G: Size, share: Size, d: Size, T: Size, R: Size, region: 
     assert h*(8*d) + 8*d <= (G*share)*(8*d)
     look(q, h*(8*d), keys, values, (region + g)*(T*(8*d)), pos + 1, d, scores, out, h*(8*d))
 
+
+# %%
+#| export
 @kernel
 def look_all(G: Size, share: Size, d: Size, T: Size, R: Size, region: Size, pos: Size, q: Buf[f32], keys: Buf["R*(T*(8*d))", f32],
              values: Buf["R*(T*(8*d))", f32], out: Buf[f32]):

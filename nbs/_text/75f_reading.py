@@ -75,6 +75,9 @@ def joined(first: Size, i: Size, N: Size, heads: Size, d: Size, o: Buf["heads*(N
         assert h*(8*d) + 8*d <= heads*(8*d)
         for j in range(d): store(a, at + h*(8*d) + 8*j, load(o, h*(N*(8*d)) + (first + i)*(8*d) + 8*j))
 
+
+# %%
+#| export
 @kernel
 def answer(first: Size, count: Size, N: Size, heads: Size, d: Size, c: Size, e: Size, f: Size, qkv_units: Size, units: Size, eps: f32, centred: bool, gated: bool,
            w: Buf[f32], o_size: Size, o_at: Size, up_size: Size, up_at: Size, down_size: Size, down_at: Size, v: Buf[f32], bias: Size,
@@ -144,6 +147,9 @@ def shares(scores: Buf[f32], at: Size, visible: Size, width: Size, scale: f32):
     for t in range(visible): scores[at + t] = scores[at + t]/weight
     for t in range(visible, width): scores[at + t] = f32(0)
 
+
+# %%
+#| export
 @kernel
 def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size, qkv: Buf[f32], keys: Buf[f32], values: Buf[f32], out: Buf["N*(8*d)", f32]):
     "A head's attention for N tokens that stand at `pos` and after it. Their queries begin at qkv[first], `far` apart."

@@ -12,6 +12,7 @@
 # %%
 #| hide
 #| export
+import mmap
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -185,8 +186,12 @@ def _one_format(sources: list[Source]) -> str:
     formats = {s.format for s in sources}
     return formats.pop() if len(formats) == 1 else 'F32'
 
-def assemble(s: Sizes, layers: list[dict[str, Source]], tokens: Source, head: Source | None, vectors: dict, turn: tuple, positions: np.ndarray | None = None) -> Decoder:
-    "A decoder from its parts; head None: the tokens' table. Vectors that are not given are zero, gains one."
+
+# %%
+#| export
+def assemble(s: Sizes, layers: list[dict[str, Source]], tokens: Source, head: Source | None, vectors: dict, turn: tuple,
+             positions: np.ndarray | None = None, placed: Callable[[], None] = lambda: None) -> Decoder:
+    "A decoder from its parts; head None: the tokens' table. Vectors that are not given are zero, gains one. `placed` is called after each layer."
     _check_sizes(s)
     stacks = [[[layer[name] for name in names if name in layer] for names in STACKS] for layer in layers]
     formats = [_one_format([m for stack in stacks for m in stack[i]]) for i in range(4)]
@@ -197,8 +202,10 @@ def assemble(s: Sizes, layers: list[dict[str, Source]], tokens: Source, head: So
     w = memory(table_at + (of(tokens) if head else 0))
     for l, stack in enumerate(stacks):
         for i in range(4): _place(stack[i], w, formats[i], l*stride + at[i])
+        placed()
     last = _place([head or tokens], w, (head or tokens).format, head_at)
     table = _place([tokens], w, tokens.format, table_at) if head else last
+    placed()
     net = Net((*formats, last.format), (*at, head_at), stride, w, _vectors(s, vectors), *(a.astype(float32).reshape(-1) for a in turn))
     return Decoder(s, net, table, positions)
 
@@ -258,7 +265,7 @@ def open_gguf(
     path,                        # of a Llama
     context: int | None = None,  # a shorter longest text
 ) -> Decoder:
-    "A decoder with a GGUF file's weights, in the formats that the file has them in."
+    "A decoder with a GGUF file's weights, in the formats that the file has them in. Pages of the file that were read are let go."
     w, names = read_gguf(path), llama.GGUF_NAMES
     c = llama.config_of(w)
     s = _llama_sizes(c, context)
@@ -266,7 +273,8 @@ def open_gguf(
     of = lambda l, field: names['block'].format(l) + names[field]
     layers = [{field: _from_file(w, of(l, field)) for field in MATRICES} for l in range(c.layers)]
     vectors = {to: [w.float32(of(l, field)) for l in range(c.layers)] for to, field in (('gain1', 'norm1'), ('gain2', 'norm2'))} | {'gain': w.float32(names['norm'])}
-    return assemble(s, layers, _from_file(w, names['tokens']), None if c.tied else _from_file(w, names['head']), vectors, angles(s.context, s.size, c.base))
+    let_go = (lambda: w.data.madvise(mmap.MADV_DONTNEED)) if hasattr(mmap, 'MADV_DONTNEED') else lambda: None
+    return assemble(s, layers, _from_file(w, names['tokens']), None if c.tied else _from_file(w, names['head']), vectors, angles(s.context, s.size, c.base), None, let_go)
 
 
 # %% [markdown]
