@@ -119,7 +119,7 @@ class Decoder:
         return self.logits[:self.sizes.vocab]
 
 # %% ../nbs/76_decode.ipynb #5f34506b
-FEW = 3  # tokens
+FEW = 8  # tokens
 
 def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     "Tokens at once: the scores (V,) for what follows the last one. The array is used again."

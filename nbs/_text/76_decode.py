@@ -135,11 +135,11 @@ class Decoder:
 
 
 # %% [markdown]
-# A few tokens are read one by one, which is as fast; more of them together.
+# A few tokens are read one by one, which takes about as long; more of them together.
 
 # %%
 #| export
-FEW = 3  # tokens
+FEW = 8  # tokens
 
 def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     "Tokens at once: the scores (V,) for what follows the last one. The array is used again."
