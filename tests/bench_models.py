@@ -1,11 +1,23 @@
-"""Models: decoding and reading, alternating with PyTorch (and llama.cpp, where it is installed) in one run.
+"""Models: decoding and reading, alternating with PyTorch (and llama.cpp, where it is installed) in one run; loading.
 
-    python tests/bench_models.py [gpt2|smollm2|prefill] [THREADS]
+    python tests/bench_models.py [gpt2|smollm2|prefill|load] [THREADS]
+
+llama.cpp is compared with where its Python library is found, here or in the folder that LLAMA_CPP names:
+
+    CMAKE_ARGS=-DGGML_NATIVE=ON pip install --no-deps --target DIR llama-cpp-python diskcache jinja2 markupsafe
+    LLAMA_CPP=DIR python tests/bench_models.py smollm2
 """
 import os, subprocess, sys
 import numpy as np
 from bench import alternate, report
 TOKENS = 8   # a measurement
+
+
+def shares(decoders: dict, seconds: dict, memory: float) -> None:
+    "The weights that were read in a second, at best, and what share of the possible that is."
+    for name, d in decoders.items():
+        speed = TOKENS*d.bytes/min(seconds[name])
+        print(f'  {name}: {d.bytes/1e6:.0f} MB a token, {speed/1e9:.1f} GB/s, {speed/memory:.0%} of what memory gives')
 
 
 def gpt2(threads: int) -> None:
@@ -45,13 +57,15 @@ def gpt2(threads: int) -> None:
     theirs = step(ids[:64], 0)
     rows = {'PyTorch, float32, hand-written cache': lambda: [step(ids[64 + n:65 + n], 64 + n) for n in range(TOKENS)]}
     rows |= {f'bendml, {f}': run for f, (_, run) in decoders.items()}
-    seconds = alternate(rows)
-    report(f'GPT-2 small, {TOKENS} tokens, {threads} thread(s); memory gives {read_speed()/1e9:.1f} GB/s', seconds, next(iter(rows)))
-    for f, (d, _) in decoders.items(): print(f'  {f}: {TOKENS*d.bytes/min(seconds[f"bendml, {f}"])/1e9:.1f} GB/s of weights')
+    seconds, memory = alternate(rows), read_speed()
+    report(f'GPT-2 small, {TOKENS} tokens, {threads} thread(s); memory gives {memory/1e9:.1f} GB/s', seconds, next(iter(rows)))
+    shares({f'bendml, {f}': d for f, (d, _) in decoders.items()}, seconds, memory)
+    own = {f: min(seconds[f'bendml, {f}']) for f in decoders}
+    print('  against our own float32:', ', '.join(f'{f} {own["F32"]/own[f]:.2f}x' for f in decoders))
 
 
 def smollm2(threads: int) -> None:
-    "SmolLM2 on its 4-bit blocks, against llama.cpp where `pip install llama-cpp-python` (CMAKE_ARGS=-DGGML_NATIVE=ON) has been done."
+    "SmolLM2 on its 4-bit blocks, against llama.cpp where that is found."
     from bendml.data import fetch
     from bendml.decode import open_gguf, read
     from bendml.matvec import read_speed
@@ -63,6 +77,7 @@ def smollm2(threads: int) -> None:
         cache.cut(64)
         for i in ids[64:]: d.step(cache, i)
     rows = {'bendml, Q4_1': ours}
+    if folder := os.environ.get('LLAMA_CPP'): sys.path.append(folder)
     try:
         import llama_cpp
         peer = llama_cpp.Llama(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
@@ -75,8 +90,9 @@ def smollm2(threads: int) -> None:
                 llama_cpp.llama_get_logits(peer._ctx.ctx)
         rows['llama.cpp, llama_decode alone'] = theirs
     except ImportError: print('llama-cpp-python is not installed; without it')
-    seconds = alternate(rows, 15)
-    report(f'SmolLM2-135M, {TOKENS} tokens, {threads} thread(s); memory gives {read_speed()/1e9:.1f} GB/s', seconds, list(rows)[-1])
+    seconds, memory = alternate(rows, 15), read_speed()
+    report(f'SmolLM2-135M, {TOKENS} tokens, {threads} thread(s); memory gives {memory/1e9:.1f} GB/s', seconds, list(rows)[-1])
+    shares({'bendml, Q4_1': d}, seconds, memory)
 
 
 def prefill(threads: int) -> None:
@@ -84,7 +100,7 @@ def prefill(threads: int) -> None:
     import torch
     import torch.nn.functional as F
     from bendml.data import fetch
-    from bendml.decode import open_gguf, read
+    from bendml.decode import of_llama, open_gguf, read
     from bendml.llama import load_gguf
     path = fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf'
     d, model, ids = open_gguf(path, context=1024), load_gguf(path), np.random.default_rng(0).integers(0, 49_152, 512)
@@ -109,13 +125,45 @@ def prefill(threads: int) -> None:
             h = rms(x, norm2)
             x = x + F.linear(F.silu(F.linear(h, gate))*F.linear(h, up), down)
         return F.linear(rms(x[-1:], last), tokens)[0].numpy()
-    ours = lambda: read(d, d.cache(), ids)
-    assert np.abs(ours() - theirs()).max() < 1e-3*np.abs(theirs()).max()
-    rows = {'PyTorch, float32': theirs, 'bendml, from 4-bit blocks': ours}
+    def ours(d):
+        cache = d.cache()
+        def run():
+            cache.cut(0)
+            return read(d, cache, ids)
+        assert np.abs(run() - theirs()).max() < 1e-3*np.abs(theirs()).max()
+        return run
+    rows = {'PyTorch, float32': theirs, 'bendml, from 4-bit blocks': ours(d), 'bendml, float32': ours(of_llama(model, 'F32', 1024))}
     report(f'SmolLM2-135M, reading 512 tokens, {threads} thread(s)', alternate(rows, 5), 'PyTorch, float32')
 
 
-BENCHES = {'gpt2': gpt2, 'smollm2': smollm2, 'prefill': prefill}
+LOAD = """
+import time
+begin = time.perf_counter()
+from bendml.decode import open_gguf, read
+from bendml.data import fetch
+imported = time.perf_counter()
+def memory(name): return next(int(line.split()[1]) for line in open('/proc/self/status') if line.startswith(name))/1024
+def first_token():
+    d = open_gguf(fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf', context=512)
+    opened, grown, cache = time.perf_counter(), memory('VmRSS'), d.cache()
+    read(d, cache, [504, 3575, 282, 4649, 314])
+    return d, cache, opened, time.perf_counter(), grown
+one, _, opened, done, _ = first_token()
+before = memory('VmRSS')
+_, cache, _, _, grown = two = first_token()
+weights, takes, most, kept = one.net.w.nbytes/2**20, grown - before, memory('VmHWM') - before, 2*cache.keys.nbytes/2**20
+print(f'  {done - begin:.2f} s to the first token: {imported - begin:.2f} imports, {opened - imported:.2f} weights, {done - opened:.2f} a prompt of 5;',
+      f'{weights:.0f} MB of weights take {takes:.0f} MB of memory ({takes/weights:.0%}); with a cache of {kept:.0f} MB {most:.0f} at most')
+"""
+
+
+def load(threads: int) -> None:
+    "In processes of their own: seconds to the first token, and what memory the model takes, which a second one of it shows. The first run may have to compile."
+    print(f'SmolLM2-135M, loading, {threads} thread(s)')
+    for _ in range(4): subprocess.run([sys.executable, '-W', 'ignore', '-c', LOAD], check=True)
+
+
+BENCHES = {'gpt2': gpt2, 'smollm2': smollm2, 'prefill': prefill, 'load': load}
 
 if __name__ == '__main__':
     names, threads = [a for a in sys.argv[1:] if a in BENCHES] or list(BENCHES), [a for a in sys.argv[1:] if a.isdigit()]

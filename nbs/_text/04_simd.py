@@ -101,7 +101,7 @@ def _word(takes: tuple, gives: types.Type, code: Callable, *access: Access) -> C
         type_callable(meaning)(typer)
         known = [t if isinstance(t, types.Type) else types.Any for t in takes]
         lower_builtin(meaning, *known)(lambda context, builder, sig, args: code(_Emit(context, builder, sig), *args))
-        if meaning.__module__ == __name__: meaning.__word__ = (_GIVES.get(gives), access)
+        if meaning.__module__ != operator.add.__module__: meaning.__word__ = (_GIVES.get(gives), access)
         return meaning
     return register
 
@@ -373,6 +373,16 @@ def _prefetch(e: _Emit, a, i):
 def prefetch(a: np.ndarray, i: int) -> None:
     "Advice: a[i] will be read soon."
 
+
+# %% [markdown]
+# ### Words of one's own
+#
+# Other pages add words for what they store. They declare them with the same tools.
+
+# %%
+#| export
+new_word, flat, index, features = _word, _flat, _index, _features
+VECTOR, INTS, INT, FLOAT = _V, _VI, _I32, _F32
 
 # %% [markdown]
 # ## A tile of sums

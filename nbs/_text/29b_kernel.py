@@ -187,10 +187,9 @@ def _jit(fn: Callable, types: list, tag: str, parallel: bool, fastmath: set) -> 
 
 # %%
 #| export
-def _agree(source: Source, compiled: Callable) -> None:
+def _agree(source: Source, kinds: dict, compiled: Callable) -> None:
     "That numba has given every integer of a kernel the type that the proof is about."
     from numba import types
-    kinds = KernelWalk(source).run().kinds
     for overload in compiled.overloads.values():
         for name, found in getattr(overload.type_annotation, 'typemap', {}).items():
             is_int = isinstance(found, types.Integer) and found.signed
@@ -249,9 +248,16 @@ class Proved:
         return self.fastmath.union(*(k.freedoms for k in self.called))
 
     @cached_property
+    def known(self) -> KernelWalk:
+        "A walk through the kernel's own statements, for what compiling has to know."
+        walk = KernelWalk(self.source)
+        walk.shallow = True
+        return walk.run()
+
+    @cached_property
     def written(self) -> set[str]:
         "The parameters that are written into."
-        try: return {a.buffer.name for a in KernelWalk(self.source).run().accesses if a.write and a.buffer.given}
+        try: return {a.buffer.name for a in self.known.accesses if a.write and a.buffer.given} | self.known.passed_on
         except KernelError:
             if self.unchecked is None: raise
             return {p.name for p in self.source.params}   # nothing is known of it
@@ -276,7 +282,7 @@ class Compiled(Proved):
         fn = bare(self.source, lambda m: m.inner if isinstance(m, Proved) else numba.prange if m is prange else m, first)
         parallel = any(map(is_prange, self.source.meanings.values()))
         compiled = _jit(fn, signature, self.tag, parallel, self.fastmath)
-        if self.unchecked is None: _agree(self.source, compiled)
+        if self.unchecked is None: _agree(self.source, self.known.kinds, compiled)
         return compiled
 
     @cached_property

@@ -13,14 +13,14 @@
 # %%
 #| hide
 #| export
-import math, operator
+import math
 
 import numpy as np
 from llvmlite import ir
 from numpy import float32
 
-from bendml.simd import _V, _VI, _word, f32x8, fma, load, splat, store
-from numba import njit
+from bendml.kernel import Buf, Size, f32, kernel, requires
+from bendml.simd import INTS, VECTOR, f32x8, fma, hsum, load, new_word, splat, store
 
 # %% [markdown]
 # ## The method
@@ -36,53 +36,66 @@ LN2_HIGH = 355/512                  # 9 bits of ln 2
 LN2_LOW = math.log(2) - LN2_HIGH
 
 def _exp(e, x):
-    b, all = e.builder, lambda v: ir.Constant(_V, [v]*8)
-    x = e.call('llvm.minnum.v8f32', _V, e.call('llvm.maxnum.v8f32', _V, x, all(-87.)), all(88.))
-    n = e.call('llvm.rint.v8f32', _V, b.fmul(x, all(float(float32(1/math.log(2))))))
+    b, all = e.builder, lambda v: ir.Constant(VECTOR, [v]*8)
+    x = e.call('llvm.minnum.v8f32', VECTOR, e.call('llvm.maxnum.v8f32', VECTOR, x, all(-87.)), all(88.))
+    n = e.call('llvm.rint.v8f32', VECTOR, b.fmul(x, all(float(float32(1/math.log(2))))))
     r = e.fma(n, all(float(float32(-LN2_LOW))), e.fma(n, all(-LN2_HIGH), x))
     total = all(float(float32(1/math.factorial(7))))
     for k in range(6, -1, -1): total = e.fma(total, r, all(float(float32(1/math.factorial(k)))))
-    power = b.shl(b.add(b.fptosi(n, _VI), ir.Constant(_VI, [127]*8)), ir.Constant(_VI, [23]*8))
-    return b.fmul(total, b.bitcast(power, _V))
+    power = b.shl(b.add(b.fptosi(n, INTS), ir.Constant(INTS, [127]*8)), ir.Constant(INTS, [23]*8))
+    return b.fmul(total, b.bitcast(power, VECTOR))
 
-@_word((f32x8,), f32x8, _exp)
+@new_word((f32x8,), f32x8, _exp)
 def exp8(x: np.ndarray) -> np.ndarray:
     "The exponentials of eight numbers between -87 and 88."
     return np.exp(np.clip(x, -87, 88))
 
-_word((f32x8, f32x8), f32x8, lambda e, a, b: e.builder.fdiv(a, b))(operator.truediv)
+@new_word((f32x8, f32x8), f32x8, lambda e, a, b: e.builder.fdiv(a, b))
+def over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    "a/b, lane by lane."
+    return a/b
 
 
 # %% [markdown]
 # ## For a row
 #
-# A softmax in place, and the two activations. Lengths are rounded up to eights where there is room for it.
+# A softmax in place, and the two activations, [proved](29b_kernel.ipynb) to stay inside their rows. A softmax works on eights: what lies between
+# the last score and the next multiple of eight is overwritten, first by numbers so small that they do not count.
 
 # %%
 #| export
-@njit
-def soften(scores, count, top):
-    "scores[t] = exp(scores[t] - top) for t below count, up to the next multiple of 8. The sum of the first count."
-    for t in range(0, count, 8): store(scores, t, exp8(load(scores, t) - splat(top)))
-    total = float32(0)
-    for t in range(count): total += scores[t]
-    return total
+LEAST, SLOPE = -3e38, -2*math.sqrt(2/math.pi)
 
-@njit
-def swiglu(gate, up, i0, i1):
-    "up *= gate/(1 + exp(-gate)), from i0 to i1, multiples of 8."
-    one, zero = splat(float32(1)), splat(float32(0))
-    for i in range(i0, i1, 8):
-        g = load(gate, i)
-        store(up, i, g/(one + exp8(zero - g))*load(up, i))
+@kernel
+def soften(scores: Buf[f32], first: Size, count: Size, top: f32):
+    "scores[t] = exp(scores[t] - top) for `count` numbers from `first` on. Gives their sum. There must be room up to the next multiple of 8."
+    requires(first + count + 7 <= len(scores))
+    eights = (count + 7)//8
+    for t in range(count, 8*eights): scores[first + t] = f32(LEAST)
+    total, most = splat(f32(0)), splat(top)
+    for t in range(eights):
+        share = exp8(load(scores, first + 8*t) - most)
+        total = total + share
+        store(scores, first + 8*t, share)
+    return hsum(total)
 
-@njit
-def gelu_row(up, i0, i1):
-    "GELU in place, from i0 to i1, multiples of 8: 0.5 z (1 + tanh u) is z/(1 + exp(-2u))."
-    one, c, d = splat(float32(1)), splat(float32(-2*math.sqrt(2/math.pi))), splat(float32(0.044715))
-    for i in range(i0, i1, 8):
-        z = load(up, i)
-        store(up, i, z/(one + exp8(c*fma(d*z*z, z, z))))
+@kernel
+def swiglu(wide: Buf[f32], at: Size, n: Size):
+    "wide[at:at + 8n] becomes the gate times what it lets through, which is the 8n numbers after it."
+    requires(at + 16*n <= len(wide))
+    one, zero = splat(f32(1)), splat(f32(0))
+    for i in range(n):
+        gate = load(wide, at + 8*i)
+        store(wide, at + 8*i, over(gate, one + exp8(zero - gate))*load(wide, at + 8*n + 8*i))
+
+@kernel
+def gelu_row(wide: Buf[f32], at: Size, n: Size):
+    "GELU of wide[at:at + 8n] in place: 0.5 z (1 + tanh u) is z/(1 + exp(-2u))."
+    requires(at + 8*n <= len(wide))
+    one, c, d = splat(f32(1)), splat(f32(SLOPE)), splat(f32(0.044715))
+    for i in range(n):
+        z = load(wide, at + 8*i)
+        store(wide, at + 8*i, over(z, one + exp8(c*fma(d*z*z, z, z))))
 
 
 # %%
@@ -90,21 +103,22 @@ from bendml.gpt2 import gelu
 from bendml.llama import silu
 x = np.linspace(-86, 87, 80_000).astype(float32)
 
-@njit
-def exps(x, y):
-    for i in range(0, len(x), 8): store(y, i, exp8(load(x, i)))
+@kernel
+def exps(n: Size, x: Buf["8*n", f32], y: Buf["8*n", f32]):
+    for i in range(n): store(y, 8*i, exp8(load(x, 8*i)))
 
 y = np.empty_like(x)
-exps(x, y)
+exps(10_000, x, y)
 worst = np.abs(y/np.exp(x.astype(np.float64)) - 1).max()
 assert worst < 3e-7
 worst
 
 # %%
 z = np.linspace(-12, 12, 800).astype(float32)
-a, b = z.copy(), z.copy()
-swiglu(z, a, 0, 800)
-gelu_row(b, 0, 800)
+a, b = np.tile(z, 2), z.copy()
+swiglu(a, 0, 100)
+gelu_row(b, 0, 100)
+a = a[:800]
 assert np.abs(a - silu(z)*z).max() < 1e-4 and np.abs(b - gelu(z)).max() < 2e-6
 np.abs(a - silu(z)*z).max(), np.abs(b - gelu(z)).max()
 

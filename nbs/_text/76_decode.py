@@ -3,49 +3,42 @@
 
 # %% [markdown]
 # # One token at a time
-# > GPT-2 and Llama as one compiled function: a row comes in, the cache grows by one entry a layer, scores come out.
+# > GPT-2 and Llama, ready to write: weights in the order in which they are read, and a cache for each text.
 
 # %% [markdown]
-# [GPT-2](72_gpt2.ipynb) and [Llama](74_llama.ipynb) read a whole text and answer for each position. To write, only the answer
-# at the end is wanted, and everything before it can be [kept](71_kvcache.ipynb). This page is that: a function that takes one
-# token through all the layers. It calls nothing, allocates nothing, and reads every weight once, in order.
-#
-# There is one such function for both families. Where Llama has no biases, it adds zero; where GPT-2 has no rotary positions,
-# it turns by an angle of zero. Two questions remain that numbers cannot settle: is the mean subtracted before a row is
-# scaled, and is there a gate?
+# Two compiled functions know how to take tokens through the layers: [one](75e_onerow.ipynb), or [many](75f_reading.ipynb). This page
+# brings models to them: it lays out the weights, and checks once what the functions rely on.
 
 # %%
 #| hide
 #| export
-import math
+import mmap
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy import float32
 
 from bendml import gpt2, llama
-from bendml.attention import split_heads
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checks import ContextError, check_ids, check_shapes
-from bendml.curves import gelu_row, soften, swiglu
-from bendml.kvarray import keep
-from bendml.look import look_mix, look_scores
-from bendml.matvec import Fixed, fixed, rows, to_fixed
-from bendml.rope import angles, rotate_pairs
-from bendml.stored import FORMATS, Memory, Tensor, memory, pack, tensor, unpack
+from bendml.onerow import step
+from bendml.reading import read_all
+from bendml.rope import angles
+from bendml.stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
 from bendml.threads import get_threads
-from numba import njit, prange
 
 
 # %% [markdown]
-# ## A network for the compiler
+# ## A decoder
 #
-# Compiled code wants flat arrays. A matrix is a format and a byte offset into one memory; there are seven in a layer.
+# What the step is told of a network, by name. The cache belongs to a text, the decoder to a model. Any number of texts can be
+# read with one decoder, each with its own cache.
 
 # %%
 #| export
 class Sizes(NamedTuple):
-    "What the loops run to, and the two questions."
+    "What the loops run to, and the three questions."
     layers: int
     heads: int      # H
     shared: int     # G, keys and values
@@ -57,200 +50,28 @@ class Sizes(NamedTuple):
     eps: float
     centred: bool   # is the mean subtracted before a row is scaled?
     gated: bool     # SwiGLU, or GELU?
+    turned: bool    # are there rotary positions?
 
-MATRICES = ('q', 'k', 'v', 'o', 'gate', 'up', 'down')
+    @property
+    def rows(self) -> tuple[int, int, int, int]:
+        "How many rows each of a layer's matrices has."
+        return (self.heads + 2*self.shared)*self.size, self.channels, self.hidden*(1 + self.gated), self.channels
+
+    @property
+    def widths(self) -> tuple[int, int, int, int]:
+        "How many numbers a row of each has."
+        return self.channels, self.heads*self.size, self.channels, self.hidden
 
 class Net(NamedTuple):
-    "The weights: matrices by format number and byte offset, vectors as float32."
-    number: np.ndarray  # (layers, 7)
-    at: np.ndarray      # (layers, 7)
-    head_number: int
-    head_at: int
-    gain1: np.ndarray   # (layers, C)
-    shift1: np.ndarray  # (layers, C)
-    gain2: np.ndarray   # (layers, C)
-    shift2: np.ndarray  # (layers, C)
-    gain: np.ndarray    # (C,)
-    shift: np.ndarray   # (C,)
-    bq: np.ndarray      # (layers, H·D)
-    bk: np.ndarray      # (layers, G·D)
-    bv: np.ndarray      # (layers, G·D)
-    bo: np.ndarray      # (layers, C)
-    bup: np.ndarray     # (layers, F)
-    bdown: np.ndarray   # (layers, C)
-    cos: np.ndarray     # (T, D/2)
-    sin: np.ndarray     # (T, D/2)
+    "The weights: matrices in cells, vectors as float32."
+    formats: tuple[str, ...]  # of a layer's four matrices, and the head's
+    at: tuple[int, ...]       # where each begins in its layer; where the head begins
+    stride: int               # cells a layer
+    w: np.ndarray
+    v: np.ndarray
+    cos: np.ndarray           # (T, D/2), flat
+    sin: np.ndarray           # (T, D/2), flat
 
-class Work(NamedTuple):
-    "Room for one token on its way through a layer."
-    x: np.ndarray        # (C,) what is carried from layer to layer
-    h: np.ndarray        # (C,)
-    q: np.ndarray        # (H·D,)
-    k: np.ndarray        # (G·D,)
-    v: np.ndarray        # (G·D,)
-    o: np.ndarray        # (H·D,)
-    y: np.ndarray        # (C,)
-    gate: np.ndarray     # (F,)
-    up: np.ndarray       # (F,)
-    scores: np.ndarray   # (H, T), T rounded up to eights
-    logits: np.ndarray   # (V,)
-
-def work(s: Sizes) -> Work:
-    "Room for one token."
-    c, wide, narrow, f = s.channels, s.heads*s.size, s.shared*s.size, s.hidden
-    lengths = (c, c, wide, narrow, narrow, wide, c, f, f)
-    return Work(*(np.zeros(n, float32) for n in lengths), np.zeros((s.heads, -(-s.context//8)*8), float32), np.zeros(s.vocab, float32))
-
-
-# %% [markdown]
-# ## The pieces, for one row
-
-# %%
-#| export
-@njit
-def _norm(x, gain, shift, eps, centred, out):
-    "Scale a row to mean square 1, if `centred` around its mean."
-    mean, square = float32(0), float32(0)
-    if centred:
-        for i in range(len(x)): mean += x[i]
-        mean /= float32(len(x))
-    for i in range(len(x)): square += (x[i] - mean)*(x[i] - mean)
-    scale = float32(1/math.sqrt(square/float32(len(x)) + float32(eps)))
-    for i in range(len(x)): out[i] = (x[i] - mean)*scale*gain[i] + shift[i]
-
-@njit
-def _turn(x, cos, sin):
-    "Turn neighbours, head by head; `cos` and `sin` have half a head's numbers."
-    for i in range(0, len(x), 2):
-        c, s, a, b = cos[(i >> 1) % len(cos)], sin[(i >> 1) % len(cos)], x[i], x[i + 1]
-        x[i], x[i + 1] = a*c - b*s, a*s + b*c
-
-@njit
-def _activate(gate, up, gated, i0, i1):
-    "SwiGLU or GELU in place of `up`, from i0 to i1, multiples of 8."
-    if gated: swiglu(gate, up, i0, i1)
-    else: gelu_row(up, i0, i1)
-
-@njit
-def _add_bias(y, b, i0, i1):
-    for i in range(i0, i1): y[i] += b[i]
-
-@njit
-def _add_to(x, y, b, i0, i1):
-    for i in range(i0, i1): x[i] += y[i] + b[i]
-
-
-# %% [markdown]
-# The cache is one array for keys and one for values, laid out as [proved](71b_kvarray.ipynb): region $l\,G + g$ has room for
-# $T$ rows of $D$ numbers, and row $t$ begins $t D$ further on. The loop that writes it is the one proved there; those that read it stay
-# within these rows, which is [proved too](71c_look.ipynb), and are held there to a plain loop of which is known what it computes.
-
-# %%
-#| export
-_scores, _mix = look_scores.inner, look_mix.inner
-
-@njit
-def _look(q, first, keys, values, start, count, D, scores, out):
-    "One head: the mean of `count` rows of values, from `start` on, weighted by how well the keys fit. Writes out[first:first + D]."
-    top = _scores(D, keys, start, count, q, first, float32(1/math.sqrt(D)), scores, 0)
-    _mix(D, values, start, count, scores, 0, soften(scores, count, top), out, first)
-
-
-# %% [markdown]
-# ## The step
-#
-# Four times a layer the work is shared out to the threads, each with its own range of rows; what lies between is short.
-# Attention is shared out when the text is long enough to be worth it.
-
-# %%
-#| export
-@njit
-def _part(t, parts, n):
-    "The t-th of so many ranges of 0 to n."
-    return t*n//parts, (t + 1)*n//parts
-
-@njit
-def _heads(s, l, h0, h1, keys, values, pos, w):
-    "Attention of some heads."
-    for h in range(h0, h1):
-        start = (l*s.shared + h*s.shared//s.heads)*(s.context*s.size)
-        _look(w.q, h*s.size, keys, values, start, pos + 1, s.size, w.scores[h], w.o)
-
-@njit
-def _project(s, m, n, l, w, fx, t, parts):
-    "One thread's share of queries, keys and values."
-    C = s.channels
-    a, b = _part(t, parts, s.heads*s.size)
-    rows(n.number[l, 0], m, n.at[l, 0], C, w.h, fx, w.q, a, b)
-    _add_bias(w.q, n.bq[l], a, b)
-    a, b = _part(t, parts, s.shared*s.size)
-    rows(n.number[l, 1], m, n.at[l, 1], C, w.h, fx, w.k, a, b)
-    _add_bias(w.k, n.bk[l], a, b)
-    rows(n.number[l, 2], m, n.at[l, 2], C, w.h, fx, w.v, a, b)
-    _add_bias(w.v, n.bv[l], a, b)
-
-@njit
-def _feed(s, m, n, l, w, fx, t, parts):
-    "One thread's share of the feed-forward network's first half."
-    a, b = _part(t, parts, s.hidden >> 3)
-    a, b = 8*a, 8*b
-    if s.gated: rows(n.number[l, 4], m, n.at[l, 4], s.channels, w.h, fx, w.gate, a, b)
-    rows(n.number[l, 5], m, n.at[l, 5], s.channels, w.h, fx, w.up, a, b)
-    _add_bias(w.up, n.bup[l], a, b)
-    _activate(w.gate, w.up, s.gated, a, b)
-
-
-# %%
-#| export
-LONG = 256  # tokens from which on attention is shared out
-_keep = keep.inner
-
-@njit(cache=True, parallel=True)
-def _step(s, m, n, keys, values, pos, w, fx, parts):
-    "One token, whose row is in w.x, through all layers; scores for the next one in w.logits."
-    C, D, T = s.channels, s.size, s.context
-    for l in range(s.layers):
-        _norm(w.x, n.gain1[l], n.shift1[l], s.eps, s.centred, w.h)
-        to_fixed(w.h, C, fx)
-        for t in prange(parts): _project(s, m, n, l, w, fx, t, parts)
-        _turn(w.q, n.cos[pos], n.sin[pos])
-        _turn(w.k, n.cos[pos], n.sin[pos])
-        for g in range(s.shared):
-            _keep(s.layers*s.shared, T, D, keys, l*s.shared + g, pos, w.k, g*D)
-            _keep(s.layers*s.shared, T, D, values, l*s.shared + g, pos, w.v, g*D)
-        if pos < LONG: _heads(s, l, 0, s.heads, keys, values, pos, w)
-        else:
-            for t in prange(parts):
-                a, b = _part(t, parts, s.heads)
-                _heads(s, l, a, b, keys, values, pos, w)
-        to_fixed(w.o, s.heads*D, fx)
-        for t in prange(parts):
-            a, b = _part(t, parts, C)
-            rows(n.number[l, 3], m, n.at[l, 3], s.heads*D, w.o, fx, w.y, a, b)
-            _add_to(w.x, w.y, n.bo[l], a, b)
-        _norm(w.x, n.gain2[l], n.shift2[l], s.eps, s.centred, w.h)
-        to_fixed(w.h, C, fx)
-        for t in prange(parts): _feed(s, m, n, l, w, fx, t, parts)
-        to_fixed(w.up, s.hidden, fx)
-        for t in prange(parts):
-            a, b = _part(t, parts, C)
-            rows(n.number[l, 6], m, n.at[l, 6], s.hidden, w.up, fx, w.y, a, b)
-            _add_to(w.x, w.y, n.bdown[l], a, b)
-    _norm(w.x, n.gain, n.shift, s.eps, s.centred, w.h)
-    to_fixed(w.h, C, fx)
-    for t in prange(parts):
-        a, b = _part(t, parts, s.vocab)
-        rows(n.head_number, m, n.head_at, C, w.h, fx, w.logits, a, b)
-
-
-# %% [markdown]
-# ## A decoder
-#
-# The cache belongs to a text, the decoder to a model. Any number of texts can be read with one decoder, each with its own
-# cache.
-
-# %%
-#| export
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
     def __init__(self, s: Sizes):
@@ -266,27 +87,36 @@ class Cache:
 
 # %%
 #| export
+def _units(rows: int) -> int: return -(-rows//UNIT)
+
+def _told(s: Sizes, n: Net) -> tuple:
+    "What kernels are told of sizes and weights, in their order."
+    size = [FORMATS[f].size for f in n.formats]
+    qkv, _, up, _ = map(_units, s.rows)
+    far = 6*s.channels + UNIT*(qkv + up)
+    return (s.layers, s.shared, s.heads//s.shared, s.size//8, s.context, s.channels//32, s.heads*s.size//32, s.hidden//32, qkv, up, _units(s.vocab),
+            s.eps, s.centred, s.gated, s.turned, n.w, n.stride, *size, *n.at[1:], n.v, far, n.cos, n.sin)
+
 class Decoder:
     "A model ready to write: give it tokens and a cache, and it gives scores for the next token."
-    def __init__(self, sizes: Sizes, net: Net, tokens: Tensor, positions: np.ndarray | None, matrices: tuple[tuple[Tensor | None, ...], ...], head: Tensor):
+    def __init__(self, sizes: Sizes, net: Net, tokens: Tensor, positions: np.ndarray | None = None):
         self.sizes, self.net, self.tokens, self.positions = sizes, net, tokens, positions
-        self.matrices, self.head, self.work = matrices, head, work(sizes)
-        self.rounded = fixed(max(sizes.channels, sizes.heads*sizes.size, sizes.hidden))
+        self.told, self.x, self.logits = _told(sizes, net), np.zeros(sizes.channels, float32), np.zeros(UNIT*_units(sizes.vocab), float32)
 
     def __repr__(self): return f'Decoder({self.sizes.layers} layers, {self.sizes.vocab} tokens, context {self.sizes.context}, {self.bytes/1e6:.0f} MB a token)'
 
     @property
     def bytes(self) -> int:
         "How many bytes of weights one token reads."
-        return sum(t.size for layer in self.matrices for t in layer if t) + self.head.size
+        s, sizes = self.sizes, [FORMATS[f].size for f in self.net.formats]
+        layer = sum(_units(r)*(k//32)*size for r, k, size in zip(s.rows, s.widths, sizes))
+        return 4*(s.layers*layer + _units(s.vocab)*(s.channels//32)*sizes[-1])
 
     def cache(self) -> Cache: return Cache(self.sizes)
 
     def embed(self, ids: np.ndarray, pos: int) -> np.ndarray:
         "The rows of tokens (N, C), the first of which is at position `pos`."
-        t = self.tokens
-        row = t.size//t.shape[0]
-        x = np.concatenate([unpack(t._replace(at=t.at + int(i)*row, shape=(1, t.shape[1]))) for i in ids])
+        x = rows_of(self.tokens, ids)
         return x if self.positions is None else x + self.positions[pos:pos + len(ids)]
 
     def check(self, cache: Cache, ids) -> np.ndarray:
@@ -298,180 +128,153 @@ class Decoder:
 
     def step(self, cache: Cache, id: int) -> np.ndarray:
         "One token more: the scores (V,) for the next one. The array is used again by the next step."
-        self.work.x[:] = self.embed(self.check(cache, [id]), cache.length)[0]
-        _step(self.sizes, self.head.memory, self.net, cache.keys, cache.values, cache.length, self.work, self.rounded, get_threads())
+        self.x[:] = self.embed(self.check(cache, [id]), cache.length)[0]
+        step(*self.told, cache.keys, cache.values, cache.length, self.x, self.logits, get_threads())
         cache.length += 1
-        return self.work.logits
+        return self.logits[:self.sizes.vocab]
 
 
 # %% [markdown]
-# ### Many tokens at once
-#
-# A prompt is known as a whole, so its tokens go through a layer together. Then a matrix product does much work for each
-# weight, and BLAS is the fastest at that, in `float32`; small weights are unpacked for it one layer at a time.
+# A few tokens are read one by one, which takes about as long; more of them together.
 
 # %%
 #| export
-@njit(cache=True, parallel=True)
-def _soft_rows(scores, first):
-    "Softmax of the first `first + i + 1` scores of each row i, in place; the others become 0. scores: (H, N, T), T a multiple of 8."
-    H, N, T = scores.shape
-    for j in prange(H*N):
-        row, count = scores[j//N, j%N], first + j%N + 1
-        top = row[0]
-        for t in range(1, count): top = max(top, row[t])
-        total = soften(row, count, top)
-        for t in range(count): row[t] /= total
-        for t in range(count, T): row[t] = 0
-
-@njit(cache=True, parallel=True)
-def _activate_rows(gate, up, gated):
-    for i in prange(len(up)): _activate(gate[i], up[i], gated, 0, up.shape[1])
-
-ROWS = 128  # rows of attention at a time
-
-def _attend(q, k, v, before):
-    "Causal attention: q (H, N, D) of the last N tokens, k and v (G, T, D); `before` tokens come before them."
-    out = np.empty_like(q)
-    q = q*float32(1/math.sqrt(q.shape[2]))
-    for i in range(0, q.shape[1], ROWS):
-        part = q[:, i:i + ROWS]
-        seen = before + i + part.shape[1]
-        grouped = part.reshape(len(k), -1, q.shape[2])   # the heads that share keys, one below the other
-        scores = np.zeros((len(k), grouped.shape[1], -(-seen//8)*8), float32)
-        scores[:, :, :seen] = grouped @ k[:, :seen].swapaxes(1, 2)
-        scores = scores.reshape(len(q), part.shape[1], -1)
-        _soft_rows(scores, before + i)
-        out[:, i:i + ROWS] = (scores.reshape(len(k), grouped.shape[1], -1)[:, :, :seen] @ v[:, :seen]).reshape(part.shape)
-    return out
-
-
-# %%
-#| export
-FEW = 4  # tokens up to which one at a time is faster
-
-def _dense(t: Tensor) -> np.ndarray:
-    "A matrix as float32: the memory itself, if it is stored so."
-    if t.format != 'F32': return unpack(t)
-    return t.memory.f32[t.at//4:t.at//4 + t.shape[0]*t.shape[1]].reshape(t.shape)
-
-def _norm_rows(x, gain, shift, s):
-    if s.centred: x = x - x.mean(axis=1, keepdims=True)
-    return x/np.sqrt(np.square(x).mean(axis=1, keepdims=True) + float32(s.eps))*gain + shift
+FEW = 8  # tokens
 
 def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
-    "Tokens at once: the scores (V,) for what follows the last one."
+    "Tokens at once: the scores (V,) for what follows the last one. The array is used again."
     ids = d.check(cache, ids)
     if len(ids) <= FEW:
-        for i in ids: logits = d.step(cache, i)
+        for i in ids: logits = d.step(cache, int(i))
         return logits
-    x = _layers(d, cache, ids)
-    d.work.h[:] = _norm_rows(x[-1:], d.net.gain, d.net.shift, d.sizes)[0]
-    d.work.logits[:] = _dense(d.head) @ d.work.h
-    return d.work.logits
-
-def _layers(d: Decoder, cache: Cache, ids: np.ndarray) -> np.ndarray:
-    "Tokens at once through all layers: rows (N, C). The cache grows."
-    s, n, pos = d.sizes, d.net, cache.length
-    keys, values = (a.reshape(s.layers, s.shared, s.context, s.size) for a in (cache.keys, cache.values))
-    turn, end = (n.cos[pos:pos + len(ids)], n.sin[pos:pos + len(ids)]), pos + len(ids)
-    x = d.embed(ids, pos)
-    for l, (q, k, v, o, gate, up, down) in enumerate(d.matrices):
-        h = _norm_rows(x, n.gain1[l], n.shift1[l], s)
-        keys[l, :, pos:end] = rotate_pairs(split_heads(h @ _dense(k).T + n.bk[l], s.shared), *turn)
-        values[l, :, pos:end] = split_heads(h @ _dense(v).T + n.bv[l], s.shared)
-        asked = rotate_pairs(split_heads(h @ _dense(q).T + n.bq[l], s.heads), *turn)
-        found = _attend(asked, keys[l, :, :end], values[l, :, :end], pos)
-        x = x + found.swapaxes(0, 1).reshape(len(ids), -1) @ _dense(o).T + n.bo[l]
-        h = _norm_rows(x, n.gain2[l], n.shift2[l], s)
-        wide = h @ _dense(up).T + n.bup[l]
-        _activate_rows(h @ _dense(gate).T if s.gated else wide, wide, s.gated)
-        x = x + wide @ _dense(down).T + n.bdown[l]
-    cache.length = end
-    return x
+    x = d.embed(ids, cache.length).reshape(-1)
+    read_all(*d.told, cache.keys, cache.values, cache.length, len(ids), x, d.logits, get_threads())
+    cache.length += len(ids)
+    return d.logits[:d.sizes.vocab]
 
 
 # %% [markdown]
 # ## From a model
 #
-# Matrices of a model in `float32` are packed into one memory, in any [format](75_stored.ipynb).
+# Matrices come as bytes, as files have them, and are placed in their [order](75_stored.ipynb), one layer after the other. All layers have a
+# matrix in the same format; if a file has it in two, it is stored as `float32`, which loses nothing.
 
 # %%
 #| export
-def gather(
-    matrices: list[np.ndarray],  # float32
-    format: str,
-) -> list[Tensor]:
-    "Matrices packed in a format, side by side in one memory."
-    packed = [pack(w, format) for w in matrices]
-    starts = np.cumsum([0] + [-(-len(p)//64)*64 for p in packed])
-    data = np.zeros(int(starts[-1]) + 64, np.uint8)
-    skip = -data.ctypes.data % 64
-    for p, start in zip(packed, starts): data[skip + start:skip + start + len(p)] = p
-    m = memory(data[skip:skip + int(starts[-1])])
-    return [tensor(m, format, int(start), w.shape) for w, start in zip(matrices, starts)]
+STACKS = (('q', 'k', 'v'), ('o',), ('gate', 'up'), ('down',))
 
-def _net(s: Sizes, matrices, head: Tensor, vectors: dict, turn) -> Net:
-    "The arrays that compiled code wants; vectors that are not given are zero, gains one."
-    number = np.array([[FORMATS[t.format].number if t else 0 for t in layer] for layer in matrices], np.int64)
-    at = np.array([[t.at if t else 0 for t in layer] for layer in matrices], np.int64)
-    wide, narrow = s.heads*s.size, s.shared*s.size
-    zero = lambda n: np.zeros((s.layers, n), float32)
-    usual = dict(gain1=zero(s.channels) + 1, shift1=zero(s.channels), gain2=zero(s.channels) + 1, shift2=zero(s.channels),
-                 gain=np.ones(s.channels, float32), shift=np.zeros(s.channels, float32), bq=zero(wide), bk=zero(narrow), bv=zero(narrow),
-                 bo=zero(s.channels), bup=zero(s.hidden), bdown=zero(s.channels))
-    vectors = {name: np.ascontiguousarray(a, float32) for name, a in (usual | vectors).items()}
-    return Net(number, at, FORMATS[head.format].number, head.at, *(vectors[name] for name in usual), *turn)
+class Source(NamedTuple):
+    "A matrix to be stored."
+    format: str
+    shape: tuple[int, int]
+    blocks: Callable[[], np.ndarray]     # its bytes (rows, k/32, n), made when they are needed
+    numbers: Callable[[], np.ndarray]    # its numbers, if it has to be stored in another format
+
+def _check_sizes(s: Sizes) -> None:
+    "What the compiled loops need; `TensorError` for other networks."
+    for what, n, by in (('numbers a head', s.size, 8), ('channels', s.channels, 32), ('numbers of all heads', s.heads*s.size, 32), ('hidden channels', s.hidden, 32)):
+        if n % by: raise TensorError(f'{what}\n- expected : a multiple of {by}\n- observed : {n}')
+
+def _place(sources: list[Source], cells: np.ndarray, format: str, at: int) -> Tensor:
+    "Store matrices below one another."
+    t = tensor(cells, format, at, (sum(s.shape[0] for s in sources), sources[0].shape[1]))
+    place([s.blocks() if s.format == format else pack(s.numbers(), format) for s in sources], t)
+    return t
+
+def _one_format(sources: list[Source]) -> str:
+    "The format of matrices that are stored alike."
+    formats = {s.format for s in sources}
+    return formats.pop() if len(formats) == 1 else 'F32'
 
 
 # %%
 #| export
+def assemble(s: Sizes, layers: list[dict[str, Source]], tokens: Source, head: Source | None, vectors: dict, turn: tuple,
+             positions: np.ndarray | None = None, placed: Callable[[], None] = lambda: None) -> Decoder:
+    "A decoder from its parts; head None: the tokens' table. Vectors that are not given are zero, gains one. `placed` is called after each layer."
+    _check_sizes(s)
+    stacks = [[[layer[name] for name in names if name in layer] for names in STACKS] for layer in layers]
+    formats = [_one_format([m for stack in stacks for m in stack[i]]) for i in range(4)]
+    cells = [_units(r)*(k//32)*FORMATS[f].size for r, k, f in zip(s.rows, s.widths, formats)]
+    *at, stride = np.cumsum([0, *cells]).tolist()
+    of = lambda m: _units(s.vocab)*(s.channels//32)*FORMATS[m.format].size
+    head_at, table_at = s.layers*stride, s.layers*stride + of(head or tokens)
+    w = memory(table_at + (of(tokens) if head else 0))
+    for l, stack in enumerate(stacks):
+        for i in range(4): _place(stack[i], w, formats[i], l*stride + at[i])
+        placed()
+    last = _place([head or tokens], w, (head or tokens).format, head_at)
+    table = _place([tokens], w, tokens.format, table_at) if head else last
+    placed()
+    net = Net((*formats, last.format), (*at, head_at), stride, w, _vectors(s, vectors), *(a.astype(float32).reshape(-1) for a in turn))
+    return Decoder(s, net, table, positions)
+
+def _vectors(s: Sizes, given: dict) -> np.ndarray:
+    "Gains, shifts and biases in the step's order, layer after layer."
+    wide = {'gain1': s.channels, 'shift1': s.channels, 'bqkv': UNIT*_units(s.rows[0]), 'bo': s.channels, 'gain2': s.channels, 'shift2': s.channels,
+            'bup': UNIT*_units(s.rows[2]), 'bdown': s.channels}
+    v = np.zeros((s.layers, sum(wide.values())), float32)
+    for (name, n), end in zip(wide.items(), np.cumsum(list(wide.values()))):
+        if name in given: v[:, end - n:end - n + len(given[name][0])] = given[name]
+        elif 'gain' in name: v[:, end - n:end] = 1
+    last = given.get('gain', np.ones(s.channels)), given.get('shift', np.zeros(s.channels))
+    return np.concatenate((v.reshape(-1), *last)).astype(float32)
+
+
+# %%
+#| export
+def _dense(w: np.ndarray, format: str) -> Source: return Source(format, w.shape, lambda: pack(w, format), lambda: w)
+
 def of_gpt2(model: gpt2.Gpt2, format: str = 'F32') -> Decoder:
     "A decoder for a GPT-2, its matrices in a format."
     c, b = model.config, model.blocks
-    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False)
-    thirds = lambda a: np.split(a, 3)
-    *flat, tokens = gather([w for x in b for w in (*thirds(x.qkv.w), x.proj.w, x.up.w, x.down.w)] + [model.tokens], format)
-    matrices = tuple((q, k, v, o, None, up, down) for q, k, v, o, up, down in (flat[i:i + 6] for i in range(0, len(flat), 6)))
-    biases = [thirds(x.qkv.b) for x in b]
+    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False, False)
+    layers = [{'q': _dense(x.qkv.w, format), 'o': _dense(x.proj.w, format), 'up': _dense(x.up.w, format), 'down': _dense(x.down.w, format)} for x in b]
     vectors = dict(gain1=[x.norm1.gain for x in b], shift1=[x.norm1.bias for x in b], gain2=[x.norm2.gain for x in b], shift2=[x.norm2.bias for x in b],
-                   gain=model.norm.gain, shift=model.norm.bias, bq=[q for q, _, _ in biases], bk=[k for _, k, _ in biases], bv=[v for _, _, v in biases],
-                   bo=[x.proj.b for x in b], bup=[x.up.b for x in b], bdown=[x.down.b for x in b])
-    still = np.ones((c.context, s.size//2), float32), np.zeros((c.context, s.size//2), float32)
-    return Decoder(s, _net(s, matrices, tokens, vectors, still), tokens, model.positions, matrices, tokens)
+                   gain=model.norm.gain, shift=model.norm.bias, bqkv=[x.qkv.b for x in b], bo=[x.proj.b for x in b], bup=[x.up.b for x in b], bdown=[x.down.b for x in b])
+    still = np.zeros((c.context, s.size//2)), np.zeros((c.context, s.size//2))
+    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions)
 
 
 # %%
 #| export
 def _llama_sizes(c: llama.Config, context: int | None) -> Sizes:
-    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, min(context or c.context, c.context), c.eps, False, True)
+    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, min(context or c.context, c.context), c.eps, False, True, True)
+
+MATRICES = [name for names in STACKS for name in names]
 
 def of_llama(model: llama.Llama, format: str = 'F32', context: int | None = None) -> Decoder:
     "A decoder for a Llama, its matrices in a format."
     c, s = model.config, _llama_sizes(model.config, context)
-    *flat, tokens, head = gather([getattr(b, name) for b in model.blocks for name in MATRICES] + [model.tokens] + [model.head][c.tied:], format) + [None]*c.tied
-    head = head or tokens
-    matrices = tuple(tuple(flat[i:i + 7]) for i in range(0, len(flat), 7))
+    layers = [{name: _dense(getattr(b, name), format) for name in MATRICES} for b in model.blocks]
     vectors = dict(gain1=[b.norm1 for b in model.blocks], gain2=[b.norm2 for b in model.blocks], gain=model.norm)
-    return Decoder(s, _net(s, matrices, head, vectors, angles(s.context, s.size, c.base)), tokens, None, matrices, head)
+    return assemble(s, layers, _dense(model.tokens, format), None if c.tied else _dense(model.head, format), vectors, angles(s.context, s.size, c.base))
+
+def _from_file(w, name: str) -> Source:
+    "A matrix of a GGUF file, in its format or in the one that holds its numbers exactly."
+    t = w.stored[name]
+    raw = lambda: w[name].reshape(t.shape[0], t.shape[1]//32, -1)
+    numbers = lambda: w.float32(name)
+    if t.dtype == 'Q4_0': return Source('Q4_1', t.shape, lambda: q4_0_as_q4_1(raw()), numbers)
+    if t.dtype == 'F16': return Source('F32', t.shape, lambda: pack(numbers(), 'F32'), numbers)
+    if t.dtype in ('F32', 'BF16'): return Source(t.dtype, t.shape, lambda: np.ascontiguousarray(w[name]).view(np.uint8).reshape(t.shape[0], t.shape[1]//32, -1), numbers)
+    if t.dtype not in FORMATS: raise TensorError(f'tensor {name}\n- expected : {", ".join(FORMATS)}, Q4_0 or F16\n- observed : {t.dtype}')
+    return Source(t.dtype, t.shape, raw, numbers)
 
 def open_gguf(
     path,                        # of a Llama
     context: int | None = None,  # a shorter longest text
 ) -> Decoder:
-    "A decoder on a GGUF file's own bytes: nothing is unpacked or copied."
+    "A decoder with a GGUF file's weights, in the formats that the file has them in. Pages of the file that were read are let go."
     w, names = read_gguf(path), llama.GGUF_NAMES
     c = llama.config_of(w)
     s = _llama_sizes(c, context)
     check_shapes(llama.wanted(c, names), {name: t.shape for name, t in w.stored.items()}, [names['head'], 'rope_freqs.weight'])
-    m = memory(w.data)
-    matrix = lambda name: tensor(m, w.stored[name].dtype, w.stored[name].begin, w.stored[name].shape)
-    matrices = tuple(tuple(matrix(names['block'].format(i) + names[f]) for f in MATRICES) for i in range(c.layers))
-    tokens = matrix(names['tokens'])
-    head = tokens if c.tied else matrix(names['head'])
-    norms = {to: [w.float32(names['block'].format(i) + names[f]) for i in range(c.layers)] for to, f in (('gain1', 'norm1'), ('gain2', 'norm2'))}
-    vectors = norms | {'gain': w.float32(names['norm'])}
-    return Decoder(s, _net(s, matrices, head, vectors, angles(s.context, s.size, c.base)), tokens, None, matrices, head)
+    of = lambda l, field: names['block'].format(l) + names[field]
+    layers = [{field: _from_file(w, of(l, field)) for field in MATRICES} for l in range(c.layers)]
+    vectors = {to: [w.float32(of(l, field)) for l in range(c.layers)] for to, field in (('gain1', 'norm1'), ('gain2', 'norm2'))} | {'gain': w.float32(names['norm'])}
+    let_go = (lambda: w.data.madvise(mmap.MADV_DONTNEED)) if hasattr(mmap, 'MADV_DONTNEED') else lambda: None
+    return assemble(s, layers, _from_file(w, names['tokens']), None if c.tied else _from_file(w, names['head']), vectors, angles(s.context, s.size, c.base), None, let_go)
 
 
 # %% [markdown]
