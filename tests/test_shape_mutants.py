@@ -5,10 +5,10 @@ from tests.shape.mutants import trial
 
 @pytest.mark.slow
 def test_every_change_that_numpy_notices_is_refused():
-    table, missed, invisible, strict = trial()
+    table, missed, invisible, strict = trial(2)  # every second one; `python -m tests.shape.mutants` tries all
     count = lambda does, verdict: table[does, verdict]
-    assert sum(table.values()) >= 2000
-    assert missed == [] and count('fails or changes shape', 'refused') >= 1500
+    assert sum(table.values()) >= 1000
+    assert missed == [] and count('fails or changes shape', 'refused') >= 800
     silent = count('silently wrong', 'refused'), count('silently wrong', 'accepted')
     assert silent[0]/sum(silent) > 1/3, silent
     assert len(strict) <= 2, strict

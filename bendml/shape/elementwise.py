@@ -260,7 +260,7 @@ def allclose(a, b, *_, **__):
 
 # %% ../../nbs/22b_elementwise.ipynb #1bbf5d19
 @rule('astype')
-def astype(x, dtype, *_, **__): return copied(x, Array(x.axes, dtype, x.lost))
+def astype(x, dtype, *_, copy=True, **__): return (copied if copy else view)(x, Array(x.axes, dtype, x.lost))
 
 # %% ../../nbs/22b_elementwise.ipynb #6814414d
 @rule('copy', np.copy)

@@ -59,7 +59,7 @@ def matrix_transpose(a): return swapaxes(a, -1, -2)
 METHODS |= {'transpose': 'transpose', 'swapaxes': np.swapaxes}
 Array.T = property(lambda self: transpose(self))
 Array.mT = property(lambda self: swapaxes(self, -1, -2))
-Array.real = Array.imag = property(lambda self: Array(self.axes, dtypes(np.absolute, [self])[0]))
+Array.real = Array.imag = property(lambda self: view(self, Array(self.axes, dtypes(np.absolute, [self])[0])))
 
 # %% ../../nbs/22e_moves.ipynb #e975dc5c
 def _sizes(shape: Any) -> list[Dim]:

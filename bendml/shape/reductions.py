@@ -76,7 +76,8 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
                 return meaning(reduced(x, None, dtype=bool), claim(picked(x).size, '>=', 1))
-            return stored(_summed(f, x, axis, reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)), out)
+            result = reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)
+            return stored(_summed(f, x, axis, result) if where is None and 'initial' not in _ else result, out)
 
 # %% ../../nbs/22c_reductions.ipynb #d395b640
 def _sums(f: Any, x: Array, axis: Any) -> Range:
@@ -115,7 +116,9 @@ METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min ar
 
 # %% ../../nbs/22c_reductions.ipynb #95c3b297
 @rule(np.count_nonzero)
-def count_nonzero(a, axis=None, *, keepdims=False): return OPS[np.sum].shape(lift(a) != 0, axis, keepdims=keepdims)
+def count_nonzero(a, axis=None, *, keepdims=False):
+    x = lift(a)
+    return OPS[np.sum].shape(x if x.dtype == bool else x != 0, axis, keepdims=keepdims)
 
 # %% ../../nbs/22c_reductions.ipynb #708a4add
 @rule(np.average)

@@ -3,7 +3,7 @@
 
 # %% [markdown]
 # # One run on symbols
-# > What is known on one path, which way its conditions go, how it is refused, and a size that is not known yet.
+# > What is known on one path, which way its conditions go, and how it ends in a refusal.
 
 # %% [markdown]
 # To check a function we run it on arrays that have a shape and no numbers. This page is about one such run: what it knows
@@ -148,6 +148,16 @@ def _with_names(hint: str, place: Place | None) -> str:
     text = text if text and len(text) <= 30 else 'it'
     other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
     return hint.replace('{it.T}', other).replace('{it}', text)
+
+
+# %%
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import claim
+n = Dim('n')
+with tracing(Trace(plan=(False,))) as trace:
+    print(branch(claim(n, '>=', 1)), branch(claim(n % 2, '==', 0)), trace.facts.claims)
+    try: refuse('an odd batch', 'an even size', n, verdict=holds(claim(n, '==', 1)))
+    except ShapeError as e: print(e)
 
 # %% [markdown]
 # ## What this does not show

@@ -351,7 +351,7 @@ def allclose(a, b, *_, **__):
 # %%
 #| export
 @rule('astype')
-def astype(x, dtype, *_, **__): return copied(x, Array(x.axes, dtype, x.lost))
+def astype(x, dtype, *_, copy=True, **__): return (copied if copy else view)(x, Array(x.axes, dtype, x.lost))
 
 
 # %%

@@ -138,9 +138,9 @@ def asarray(a, dtype=None, *_, ndmin=0, **__):
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
 
 @rule(np.array)
-def array(a, *args, **kwargs):
+def array(a, *args, copy=True, **kwargs):
     x = asarray(a, *args, **kwargs)
-    return copied(x, Array(x.axes, x.dtype, x.lost))
+    return x if not copy else copied(x, Array(x.axes, x.dtype, x.lost))
 
 
 # %% [markdown]

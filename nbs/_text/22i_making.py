@@ -16,7 +16,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
-from bendml.shape.ranges import TRUTH, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
+from bendml.shape.ranges import TRUTH, as_size, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.moves import ravel, shape_of
@@ -90,7 +90,8 @@ def tril(m, k=0):
 @rule(np.arange)
 def arange(start, stop=None, step=1, dtype=None, **_):
     if stop is None: start, stop = 0, start
-    ends = [as_dim(v) for v in (start, stop, step)]
+    whole = lambda v: type(v) is Array and not v.axes and v.dtype.kind in 'iu'
+    ends = [as_size(v) if whole(v) else as_dim(v) for v in (start, stop, step)]
     kind = dtype if dtype is not None else int if None not in ends else float
     if None in ends: return Array((unknown('k'),), kind)
     a, b, c = ends

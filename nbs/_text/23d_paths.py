@@ -22,8 +22,8 @@ from bendml.shape.trace import Trace, choose, current, refuse, tracing
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
 from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
-from bendml.shape.products import unknown
-from bendml.shape.loops import Turns
+from bendml.shape.ranges import unknown
+from bendml.shape.states import Turns
 from bendml.shape.copies import copy_of, unused_names
 from bendml.shape import calls  # what the copies' calls go through
 

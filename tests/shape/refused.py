@@ -472,7 +472,7 @@ def strided_off_by_one(x: Mat[h, h], k: int, s: int) -> Mat['(h-k)//s', '(h-k)//
 
 @typed
 def diff_too_short(x: Vec[n]) -> Vec['n-1']:
-    "the result has size n on axis 0, not n - 1"
+    "the result has size n + 1 on axis 0, not n - 1"
     return np.diff(x, prepend=[0, 0])
 
 
