@@ -222,7 +222,6 @@ def one_row_too_far(q: Array[int, Number], a: Array[int, Number], b: Array[int, 
 
 prove(one_row_too_far)
 
-
 # %% [markdown]
 # ## Eight at a time
 #
@@ -232,20 +231,21 @@ prove(one_row_too_far)
 
 # %%
 #| export
+LOWEST = f32(-math.inf)
+
 @kernel
 def look_scores(D: Size, keys: Buf[f32], start: Size, count: Size, q: Buf[f32], first: Size, c: f32, w: Buf[f32], at: Size):
     "w[at:at + count] = the scores of `count` keys from `start` on; the greatest of them."
     requires(D % 8 == 0, start + count*D <= len(keys), first + D <= len(q), at + count <= len(w))
-    top = f32(0)
+    top = LOWEST
     for t in range(count):
         assert t*D + D <= count*D
         sums = splat(f32(0))
         for i in range(0, D, 8):
             assert i + 8 <= D
             sums = fma(load(q, first + i), load(keys, start + t*D + i), sums)
-        s = hsum(sums)*c
-        w[at + t] = s
-        top = s if t == 0 else max(top, s)
+        w[at + t] = hsum(sums)*c
+        top = max(top, w[at + t])
     return top
 
 @kernel
