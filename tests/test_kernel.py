@@ -169,6 +169,19 @@ def test_globals_are_taken_when_the_kernel_is_defined(tmp_path, monkeypatch):
     module.f(4, x)
     assert x.tolist() == [5]*4
 
+def test_a_kernel_that_is_called_stays_what_it_was(tmp_path, monkeypatch):
+    "Defined again with another contract, it is another kernel; the one that calls it was proved with the first, and runs it."
+    monkeypatch.setenv('BENDML_CACHE', str(tmp_path/'cache'))
+    f, g = FILE.format(step=1, value=5), '@kernel\ndef g(n: Size, x: Buf["n", f32]): f(n, x)\n'
+    other = f.replace('x[i] = 5', 'x[i] = 7').replace('f32]):', 'f32]):\n    requires(n > 2)')
+    for name, text in (('one', f + g), ('two', other), ('three', other + g)): (tmp_path/f'{name}.py').write_text(text)
+    one, two = load(tmp_path/'one.py'), load(tmp_path/'two.py')
+    one.f = two.f
+    x = np.zeros(1, np.float32)
+    one.g(1, x)
+    assert x.tolist() == [5]
+    with pytest.raises(KernelError, match='a call that may break a contract'): load(tmp_path/'three.py')
+
 def test_an_edited_file_is_refused(tmp_path, monkeypatch):
     path = tmp_path/'c.py'
     path.write_text('def f(n):\n    return n\n')

@@ -1,5 +1,6 @@
 "The loops that read the cache: the fast ones against the proved one, and what they must not see. PYTEST_DONT_REWRITE"
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from bendml.curves import soften
@@ -10,6 +11,7 @@ f32 = np.float32
 sizes = st.tuples(st.integers(1, 3), st.integers(1, 20), st.sampled_from([8, 16, 40, 64])).flatmap(
     lambda s: st.tuples(*map(st.just, s), st.integers(0, s[0] - 1), st.integers(1, s[1]), st.integers(0, 3), st.integers(0, 2**32 - 1)))
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sizes)
 def test_fast_loops_do_what_the_proved_one_does(size):
@@ -30,6 +32,7 @@ def test_fast_loops_do_what_the_proved_one_does(size):
     outside = np.r_[0:first, first + D:len(fast)]
     assert (slow[outside] == 7).all() and (fast[outside] == 7).all()
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 9), st.integers(0, 2**32 - 1))
 def test_all_heads_against_the_formula(L, G, share, T, D, seed):
