@@ -36,7 +36,7 @@ from numba import njit, prange
 #
 # $y = xW^\top + b$. A row of $W$ holds the weights of one output, as PyTorch and Llama files store it. On the way back
 # $dx = dy\,W$, $dW = dy^\top x$, and $db$ is the sum of $dy$ over all rows. The output starts as the bias, and the
-# [product](60b_products.ipynb) is added to it; likewise $dW$ to what is there.
+# [product](60c_products.ipynb) is added to it; likewise $dW$ to what is there.
 
 # %%
 #| export

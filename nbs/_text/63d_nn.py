@@ -22,7 +22,7 @@ net, net.count
 
 # %% [markdown]
 # - [Elementary functions](60_elementary.ipynb), [rows](61_rows.ipynb) and [attention](62_attention.ipynb): the loops, forwards and backwards.
-# - What makes a step fast: [room for results](60a_room.ipynb), [products](60b_products.ipynb), [attention in blocks](62b_blocks.ipynb).
+# - What makes a step fast: [room for results](60a_room.ipynb), [products](60c_products.ipynb), [attention in blocks](62b_blocks.ipynb).
 # - [What a layer is](63_layer.ipynb), and [the layers](63b_layers.ipynb).
 # - [All gradient rules](63c_rules.ipynb), [laws of layers](67_layer_laws.ipynb) and [of rows](67b_row_laws.ipynb).
 # - [Optimizers](68_optim.ipynb), and [training](73_train.ipynb).
