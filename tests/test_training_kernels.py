@@ -7,8 +7,9 @@ from hypothesis import given, settings, strategies as st
 from bendml.nn import blocks, products
 from bendml.nn.attention import attend, attend_back
 from bendml.nn.blocks import attend_rows, attend_rows_back
-from bendml.nn.products import HIGH, LONG, product, product_alone, product_shared, wide, wide_fma, wide_load, wide_store
+from bendml.nn.products import product, product_alone, product_shared
 from bendml.nn.room import LARGE, forget, room
+from bendml.nn.wide import HIGH, LONG, wide, wide_fma, wide_load, wide_store
 
 f32 = np.float32
 RNG = np.random.default_rng(0)

@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['CONVENTIONS', 'RULES', 'causal_row', 'causal_row_back', 'causal_rows', 'causal_rows_back', 'attend', 'attend_back',
-           'angles', 'rotate_row', 'rotate_rows', 'rotate']
+           'score_back', 'angles', 'rotate_row', 'rotate_rows', 'rotate']
 
 # %% ../../nbs/62_attention.ipynb #8e038cc6
 import numpy as np
 from numpy import float32
 
 from ..autograd.symbols import RULES, Rule, check, on_symbols
-from .rows import _ALL, _ROW, softmax_row, softmax_row_back
+from ..kernel import word
+from .rows import _ALL, _ONE, _ROW, softmax_row, softmax_row_back
 from ..threads import get_threads
 from numba import njit, prange
 
@@ -70,6 +71,25 @@ def _attention(forward, back):
 # %% ../../nbs/62_attention.ipynb #c91e834e
 RULES['attention'] = Rule(attend, attend_back, _attention, {n: (1, 1, 1, 2, 2) for n in 'qkv'})
 RULES['attention, grouped'] = Rule(attend, attend_back, _attention, {'q': (1, 1, 2, 2, 1), 'k': (1, 1, 1, 2, 1), 'v': (1, 1, 1, 2, 1)})
+
+# %% ../../nbs/62_attention.ipynb #5c7efe8b
+@word('f32')
+@njit(**_ONE)
+def score_back(p, dp, inner): return p*(dp - inner)
+
+# %% ../../nbs/62_attention.ipynb #2a5beb1e
+def _scores(forward, back):
+    "The softmax, and on its way back one score at a time."
+    def ahead(x):
+        on_symbols(forward)(x, y := np.full(len(x), None, object))
+        return y, y
+    def backward(y, dy):
+        inner = sum(y[1:]*dy[1:], y[0]*dy[0])
+        return np.array([on_symbols(back)(p, d, inner) for p, d in zip(y, dy)], object),
+    return ahead, backward
+
+# %% ../../nbs/62_attention.ipynb #8e8d0e86
+RULES['attention, a score'] = Rule(softmax_row, score_back, _scores, {'x': (3,)}, (0, 1))
 
 # %% ../../nbs/62_attention.ipynb #f6c5ff66
 CONVENTIONS = ('interleaved', 'half')

@@ -21,7 +21,8 @@ import numpy as np
 from numpy import float32
 
 from bendml.autograd.symbols import RULES, Rule, check, on_symbols
-from bendml.nn.rows import _ALL, _ROW, softmax_row, softmax_row_back
+from bendml.kernel import word
+from bendml.nn.rows import _ALL, _ONE, _ROW, softmax_row, softmax_row_back
 from bendml.threads import get_threads
 from numba import njit, prange
 
@@ -131,6 +132,42 @@ def unscaled(q, k, v, p, do):
 
 print(wrong := check('attention', unscaled))
 assert wrong.verdict == 'refuted'
+
+
+# %% [markdown]
+# ## One score
+#
+# The way back of a softmax, one number at a time: for code that does not keep the weights but computes them again. `inner` is
+# $\sum_u p_{tu}\,dp_{tu}$.
+
+# %%
+#| export
+@word('f32')
+@njit(**_ONE)
+def score_back(p, dp, inner): return p*(dp - inner)
+
+
+# %%
+#| hide
+#| export
+def _scores(forward, back):
+    "The softmax, and on its way back one score at a time."
+    def ahead(x):
+        on_symbols(forward)(x, y := np.full(len(x), None, object))
+        return y, y
+    def backward(y, dy):
+        inner = sum(y[1:]*dy[1:], y[0]*dy[0])
+        return np.array([on_symbols(back)(p, d, inner) for p, d in zip(y, dy)], object),
+    return ahead, backward
+
+
+# %%
+#| export
+RULES['attention, a score'] = Rule(softmax_row, score_back, _scores, {'x': (3,)}, (0, 1))
+
+# %%
+print(c := check('attention, a score'))
+assert c.verdict == 'confirmed'
 
 # %% [markdown]
 # ## Rotary positions

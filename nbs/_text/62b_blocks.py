@@ -23,13 +23,11 @@ import math
 import numpy as np
 from numpy import float32
 
-from bendml.autograd.symbols import RULES, Rule, check, on_symbols
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires, word
 from bendml.nn.elementary import exp
+from bendml.nn.attention import score_back
 from bendml.nn.room import room
-from bendml.nn.rows import _ONE, softmax_row
 from bendml.tensor.gemm import COLS, ROWS, pack_cols, product_cut
-from numba import njit
 
 # %%
 #| export
@@ -96,13 +94,10 @@ def causal_softmax(s: Buf[f32], at: Size, n: Size, m: Size):
 
 # %% [markdown]
 # On the way back $ds_{tu} = p_{tu}\,(dp_{tu} - \sum_u p_{tu}\,dp_{tu})$, and that sum needs no weights: it is $do_t \cdot o_t$.
+# `score_back` is that formula, with its proof on the page before.
 
 # %%
 #| export
-@word('f32')
-@njit(**_ONE)
-def score_back(p, dp, inner): return p*(dp - inner)
-
 @kernel(fastmath=_ANY)
 def causal_softmax_back(s: Buf[f32], ds: Buf[f32], at: Size, n: Size, m: Size, log: f32, inner: f32):
     "In place: scores become weights again, and the derivative by the weights that by the scores; zeros from n to m."
@@ -114,29 +109,6 @@ def causal_softmax_back(s: Buf[f32], ds: Buf[f32], at: Size, n: Size, m: Size, l
     for u in range(n, m):
         s[a + u] = f32(0)
         ds[a + u] = f32(0)
-
-
-# %%
-#| hide
-#| export
-def _scores(forward, back):
-    "The softmax, and on its way back one score at a time."
-    def ahead(x):
-        on_symbols(forward)(x, y := np.full(len(x), None, object))
-        return y, y
-    def backward(y, dy):
-        inner = sum(y[1:]*dy[1:], y[0]*dy[0])
-        return np.array([on_symbols(back)(p, d, inner) for p, d in zip(y, dy)], object),
-    return ahead, backward
-
-
-# %%
-#| export
-RULES['attention, a score'] = Rule(softmax_row, score_back, _scores, {'x': (3,)}, (0, 1))
-
-# %%
-print(c := check('attention, a score'))
-assert c.verdict == 'confirmed'
 
 
 # %% [markdown]

@@ -33,7 +33,7 @@ from numba import njit, prange
 # $y = xW^\top + b$. A row of $W$ holds the weights of one output, as PyTorch and Llama files store it. On the way back
 # $dx = dy\,W$, $dW = dy^\top x$, and $db$ is the sum of $dy$ over all rows.
 #
-# The quick [products](60b_products.ipynb) add up in an order of their own. Where every bit counts, `order='sequential'` adds from
+# The quick [products](60c_products.ipynb) add up in an order of their own. Where every bit counts, `order='sequential'` adds from
 # left to right, with the [proved loops](42_gemm.ipynb).
 
 # %%
