@@ -181,6 +181,7 @@ class Epoch(NamedTuple):
     seconds: float   # of training alone
     losses: list     # each batch's loss
 
+# %% ../nbs/70_mnist.ipynb #89d54550
 def train(
     p: tuple,                  # changes in place
     data: Mnist,
@@ -212,6 +213,7 @@ def train(
         hits = int((guess(run.parameters, data.test_images, network) == data.test_labels).sum())
         yield Epoch(e + 1, functools.reduce(operator.add, losses, float32(0))/float32(count), hits, seconds, losses)
 
+# %% ../nbs/70_mnist.ipynb #56441170
 def steps_of(data: Mnist, batch: int, steps: int | None) -> int:
     "How many steps an epoch has."
     return min(-(-len(data.train_labels)//batch), steps or sys.maxsize)

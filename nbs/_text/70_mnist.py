@@ -294,6 +294,9 @@ class Epoch(NamedTuple):
     seconds: float   # of training alone
     losses: list     # each batch's loss
 
+
+# %%
+#| export
 def train(
     p: tuple,                  # changes in place
     data: Mnist,
@@ -325,6 +328,9 @@ def train(
         hits = int((guess(run.parameters, data.test_images, network) == data.test_labels).sum())
         yield Epoch(e + 1, functools.reduce(operator.add, losses, float32(0))/float32(count), hits, seconds, losses)
 
+
+# %%
+#| export
 def steps_of(data: Mnist, batch: int, steps: int | None) -> int:
     "How many steps an epoch has."
     return min(-(-len(data.train_labels)//batch), steps or sys.maxsize)
