@@ -20,6 +20,7 @@ COMMANDS = {  # name: (module, or module:function, what it does)
     'mnist': ('bendml.mnist', 'Train a network to read handwritten digits.'),
     'generate': ('bendml.generate', 'Write on from a text.'),
     'chat': ('bendml.talk', 'Talk with a model.'),
+    'serve': ('bendml.serve', 'Offer a model to other programs, as the OpenAI interface does.'),
     'tokenize': ('bendml.tokenizer.commands:tokenize', 'Turn text into ids.'),
     'detokenize': ('bendml.tokenizer.commands:detokenize', 'Turn ids back into text.'),
     'train-tokenizer': ('bendml.tokenizer.commands:train_tokenizer', 'Learn a tokenizer from text.'),

@@ -7,7 +7,7 @@ __all__ = ['FORMATS', 'Sampling', 'probabilities', 'choose', 'Model', 'load_mode
            'generate', 'complete', 'together', 'complete_all', 'options', 'open_model', 'show', 'command']
 
 # %% ../nbs/77_generate.ipynb #7cc3ee5d
-import sys, time
+import re, sys, time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,11 +69,12 @@ def choose(scores: np.ndarray, how: Sampling, rng: np.random.Generator, seen=())
 # %% ../nbs/77_generate.ipynb #e5bcfd25
 @dataclass(frozen=True)
 class Model:
-    "A decoder, the tokenizer that it was trained with, and the tokens that end a text."
+    "A decoder, the tokenizer that it was trained with, the tokens that end a text, and what a chat begins with."
     name: str
     decoder: Decoder
     tokenizer: Tokenizer
     ends: frozenset[int] = frozenset()
+    system: str = ''
     def __repr__(self): return f'Model({self.name}: {self.decoder})'
 
 FORMATS = {'f32': 'F32', 'bf16': 'BF16', 'int8': 'Q8_0', 'q4': 'Q4_1'}
@@ -94,7 +95,9 @@ def load_model(
         return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
     decoder, tokenizer, settings = gguf_decoder(path, dtype, context), Tokenizer.load(path), read_gguf(path).metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
-    return Model(name, decoder, tokenizer, frozenset(ends | {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}))
+    ends |= {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}
+    system = re.search(r'<\|im_start\|>system\n([^<{]+)<\|im_end\|>', str(settings.get('tokenizer.chat_template', '')))
+    return Model(name, decoder, tokenizer, frozenset(ends), system[1] if system else '')
 
 def gguf_decoder(path, dtype: str | None = None, context: int | None = None) -> Decoder:
     "A decoder for a GGUF file: on its own bytes where they can be multiplied in place, else (F16, Q4_K, Q6_K and others) unpacked."

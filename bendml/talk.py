@@ -25,10 +25,12 @@ class ChatError(ValueError):
     "This model is not made for chats, or a chat is malformed."
 
 def prompt(model: Model, turns: list[Turn]) -> list[int]:
-    "The tokens of a chat, up to where the assistant speaks. Marks inside of what was said are ordinary text."
+    """The tokens of a chat, up to where the assistant speaks. Without a system's turn it begins with the model's own.
+    Marks inside of what was said are ordinary text."""
     special = model.tokenizer.vocab.special
     if not {BEGIN, END} <= set(special): raise ChatError(f'{model.name} is not made for chats\n- expected : the tokens {BEGIN} and {END}\n- observed : {", ".join(special) or "none"}')
     plain = lambda text: model.tokenizer.encode(text, disallowed_special=())
+    if model.system and not (turns and turns[0].role == 'system'): turns = [Turn('system', model.system), *turns]
     ids = []
     for role, text in turns:
         if role not in ('system', 'user', 'assistant'): raise ChatError(f'who speaks\n- expected : system, user or assistant\n- observed : {role!r}')
@@ -42,14 +44,14 @@ def reply(model: Model, turns: list[Turn], new: int = 256, sampling: Sampling = 
 
 # %% ../nbs/77b_talk.ipynb #c77ed578
 @click.command()
-@click.option('--system', default='You are a helpful AI assistant named SmolLM, trained by Hugging Face', help='What the model is told first.')
+@click.option('--system', help="What the model is told first.  [default: what its file says]")
 @click.option('-n', 'new', type=click.IntRange(1), default=512, show_default=True, help='How many tokens an answer may have.')
 @options
 def command(system, new, stats, **given):
     "Talk with a model; an empty line ends it."
     try:
         model, sampling = open_model(**given)
-        turns = [Turn('system', system)]
+        turns = [Turn('system', system)] if system else []
         while said := click.prompt('you', default='', show_default=False):
             turns.append(Turn('user', said))
             text = reply(model, turns, new, sampling)

@@ -2,6 +2,7 @@
 import functools, http.server, shutil, subprocess, sys, threading
 from pathlib import Path
 import pytest
+from test_claims import outputs, rows
 from tools.notebooks import ROOT
 from tools.site import broken_links
 
@@ -24,6 +25,14 @@ def test_every_notebook_has_a_page_in_the_navigation(site):
     assert {p.stem for p in (site/'nbs').glob('*.html')} == wanted
     navigation = (ROOT/'_quarto.yml').read_text()
     assert [n for n in sorted(wanted) if f'nbs/{n}.ipynb' not in navigation] == []
+
+
+def test_the_table_of_claims_is_what_a_run_gives(site):
+    "The build proves all laws for CLAIMS.md; the committed table and the page about claims say the same."
+    fresh = rows((site.parent/'CLAIMS.md').read_text())
+    assert rows((ROOT/'CLAIMS.md').read_text()) == fresh, 'run `make docs`, and commit CLAIMS.md'
+    shown = {k: v for text in outputs(ROOT/'nbs/92_claims.ipynb') for k, v in rows(text).items()}
+    assert shown == fresh, 'run `make outputs`, and commit nbs/92_claims.ipynb'
 
 
 def test_links(site): assert broken_links(site) == []

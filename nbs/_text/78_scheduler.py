@@ -1,0 +1,154 @@
+# %%
+#| default_exp serve.scheduler
+
+# %% [markdown]
+# # Many at once
+# > One model, many who ask: texts wait in a row, a few are written in turns, and whoever leaves frees the place.
+
+# %% [markdown]
+# A [decoder](76_decode.ipynb) has room for one token on its way, so one thread does all the writing. It takes a few texts and
+# gives each of them a token in turn; everyone sees progress, and a long text holds nobody up. The others wait in a row, and when
+# the row is full, the next one is refused at once. That is kinder than a promise that cannot be kept.
+
+# %%
+#| hide
+#| export
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from bendml.generate import Text
+from bendml.threads import set_threads
+
+
+# %%
+#| export
+@dataclass(eq=False)
+class Job:
+    "A text to write, and whom to tell."
+    text: Text
+    tell: Callable[[str | None], None]   # called with each piece, and with None at the end, by the writing thread
+    error: Exception | None = None       # why it ended, if not by itself
+    cancelled: bool = False
+    pieces: Iterator[str] = field(init=False, repr=False)
+    def __post_init__(self): self.pieces = iter(self.text)
+
+class Busy(RuntimeError):
+    "There is no place left to wait."
+
+class Scheduler:
+    "Texts that are written in turns by one thread."
+    def __init__(
+        self,
+        parallel: int = 4,            # texts that are written at the same time; each needs a cache of its own
+        waiting: int = 256,           # texts that may wait
+        threads: int | None = None,   # of the loops; None: one a core
+    ):
+        if parallel < 1 or waiting < 0: raise ValueError(f'scheduler\n- expected : at least 1 in parallel, 0 waiting\n- observed : {parallel}, {waiting}')
+        self.parallel, self.limit, self.threads = parallel, parallel + waiting, threads
+        self.row: deque[Job] = deque()
+        self.active: list[Job] = []
+        self.closed, self.changed = False, threading.Condition()
+        self.thread = threading.Thread(target=self._run, name='bendml-scheduler', daemon=True)
+        self.thread.start()
+
+    def __repr__(self): return f'Scheduler({len(self.active)} being written, {len(self.row)} waiting, at most {self.limit})'
+
+    def add(self, jobs: list[Job]) -> None:
+        "Put texts into the row, all or none; `Busy` if there is no room for them."
+        with self.changed:
+            if self.closed: raise Busy('the scheduler is closed')
+            if (there := len(self.row) + len(self.active)) + len(jobs) > self.limit:
+                raise Busy(f'too many texts\n- expected : at most {self.limit} at a time\n- observed : {there}, and {len(jobs)} more')
+            self.row.extend(jobs)
+            self.changed.notify()
+
+    def cancel(self, jobs: list[Job]) -> None:
+        "Nobody wants these any more. They end before their next token."
+        with self.changed:
+            for job in jobs: job.cancelled = True
+            self.row = deque(job for job in self.row if not job.cancelled)
+
+    def close(self) -> None:
+        "Write no further, and tell everyone."
+        with self.changed:
+            self.closed = True
+            self.changed.notify()
+        self.thread.join()
+
+    def _run(self) -> None:
+        if self.threads: set_threads(self.threads)
+        while jobs := self._next():
+            for job in jobs: self._turn(job)
+        for job in [*self.active, *self.row]: self._end(job, RuntimeError('the server is being closed'))
+
+    def _next(self) -> list[Job]:
+        "The texts whose turn it is, as soon as there are any; none when all is over."
+        with self.changed:
+            self.changed.wait_for(lambda: self.row or self.active or self.closed)
+            self.active = [job for job in self.active if not job.cancelled]
+            while self.row and len(self.active) < self.parallel: self.active.append(self.row.popleft())
+            if self.closed: return []
+            return list(self.active) or self._next()
+
+    def _turn(self, job: Job) -> None:
+        "One piece of a text."
+        if job.cancelled: return
+        try: job.tell(next(job.pieces))
+        except StopIteration: self._end(job)
+        except Exception as e: self._end(job, e)   # one text's trouble is not the others'
+
+    def _end(self, job: Job, error: Exception | None = None) -> None:
+        job.error = error
+        with self.changed: self.active = [other for other in self.active if other is not job]
+        job.tell(None)
+
+
+# %% [markdown]
+# Three texts, of which two are written at a time. The pieces come in turns, and the third text begins when one has ended:
+
+# %%
+from bendml.generate import generate, load_model
+smol, log, ended = load_model('smollm2', context=512), [], threading.Semaphore(0)
+def job(name, prompt, new):
+    def tell(piece):
+        log.append((name, piece))
+        if piece is None: ended.release()
+    return Job(generate(smol, prompt, new), tell)
+
+scheduler = Scheduler(parallel=2, waiting=1)
+jobs = [job('A', 'One, two,', 4), job('B', 'Monday, Tuesday,', 8), job('C', 'The end', 2)]
+scheduler.add(jobs)
+for _ in jobs: ended.acquire()
+print(*(f'{name}:{piece}' for name, piece in log), sep=' | ')
+order = ''.join(name for name, _ in log)
+assert order.index('C') > order.index('A') and 'BAB' in order
+
+# %% [markdown]
+# Each is what it would be alone, although they took turns on one decoder:
+
+# %%
+from bendml.generate import complete
+assert [j.text.text for j in jobs] == [complete(smol, p, n).text for p, n in (('One, two,', 4), ('Monday, Tuesday,', 8), ('The end', 2))]
+
+# %% [markdown]
+# There is room for three, so a fourth is refused. And who leaves, frees a place:
+
+# %%
+more = [job(name, 'On and on', 200) for name in 'ABC']
+scheduler.add(more)
+try: scheduler.add([job('D', 'Hello', 1)])
+except Busy as e: print(e)
+scheduler.cancel(more)
+ended = threading.Semaphore(0)
+scheduler.add([job('D', 'Hello', 1)])
+assert ended.acquire(timeout=60)
+scheduler.close()
+scheduler
+
+# %% [markdown]
+# ## What this does not show
+#
+# Texts that are written at the same time take turns; they do not share the reading of the weights, so together they
+# are no faster than one after the other.
