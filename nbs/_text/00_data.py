@@ -238,7 +238,7 @@ def fetch(
 
 
 # %% [markdown]
-# One model is small enough to come with bendml itself, see [its page](78_mini.ipynb).
+# One model is small enough to come with bendml itself, see [its page](79_mini.ipynb).
 
 # %%
 #| export

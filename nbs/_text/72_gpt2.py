@@ -432,7 +432,7 @@ except WeightsError as e: print(e)
 # %% [markdown]
 # ## It says something
 #
-# The published weights are half a gigabyte. With bendml comes a [small GPT-2](78_mini.ipynb) that was trained on Python's own
+# The published weights are half a gigabyte. With bendml comes a [small GPT-2](79_mini.ipynb) that was trained on Python's own
 # library, in the same names and layouts:
 
 # %%
