@@ -255,3 +255,12 @@ def test_two_formats_in_one_matrix_lose_nothing():
     t = _place(sources, memory(3*2*FORMATS[format].size), format, 0)
     assert format == 'F32' and np.array_equal(unpack(t), np.vstack([unpack(p) for p in parts]))
     assert _one_format(sources[::2]) == 'Q8_0'
+
+
+def test_what_compiling_knows_of_a_kernel_is_what_a_walk_through_all_it_calls_finds():
+    from bendml.kernel.calls import KernelWalk
+    from bendml.onerow import look_all
+    for k in (matvec.times, several.many, look_all):
+        walk = KernelWalk(k.source).run()
+        assert k.written == {a.buffer.name for a in walk.accesses if a.write and a.buffer.given}
+        assert all(walk.kinds[n] == kind for n, kind in k.known.kinds.items())

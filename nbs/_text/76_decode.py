@@ -321,7 +321,7 @@ for _ in range(12):
 # %% [markdown]
 # ## What this does not show
 #
-# - Compiled code does not look whether an index is right. `tensor` has checked that every matrix lies in its memory, and
-#   `check` that there is room in the cache; that the loops stay within what was checked is tested, not proved.
-# - A token that is read together with others is computed by BLAS, which adds in another order than the step. The two differ
-#   in the last digits, and where two tokens are as good as equally likely, either may win.
+# - That the layers compute what the [references](72_gpt2.ipynb) do. It is tested, here and for the real model; proved is that no
+#   index leaves its array, and that the cache is [written](71b_kvarray.ipynb) and [read](71c_look.ipynb) in the right places.
+# - Attention adds in one order for a token alone and in another for many together. The two differ in the last digits, and where
+#   two tokens are as good as equally likely, either may win. Products of whole numbers have the same bits in both.
