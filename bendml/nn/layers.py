@@ -13,10 +13,12 @@ from typing import Callable
 import numpy as np
 from numpy import float32, uint32
 
-from .attention import CONVENTIONS, angles, attend, attend_back, rotate
+from .attention import CONVENTIONS, angles, rotate
+from .blocks import attend_rows, attend_rows_back
 from .elementary import mix, sigmoid, tanh
 from .layer import Fork, Layer, LayerError, Mul, Residual, Seq
 from .linear import Embedding, Linear, LinearFirst, Positions, Tied, check_ids
+from .room import room
 from . import rows
 from ..threads import get_threads
 from numba import njit, prange
@@ -29,10 +31,10 @@ class Activation(Layer):
     keeps_output = False   # whether the way back needs the output, or the input
     def _forward(self, p, x):
         x = np.ascontiguousarray(x)
-        rows.map_all(type(self).forwards, x.reshape(-1), (y := np.empty_like(x)).reshape(-1))
+        rows.map_all(type(self).forwards, x.reshape(-1), (y := room(*x.shape)).reshape(-1))
         return y, y if self.keeps_output else x
     def _backward(self, p, saved, dy, g):
-        rows.map_back(type(self).backwards, saved.reshape(-1), np.ascontiguousarray(dy).reshape(-1), (dx := np.empty_like(saved)).reshape(-1))
+        rows.map_back(type(self).backwards, saved.reshape(-1), np.ascontiguousarray(dy).reshape(-1), (dx := room(*saved.shape)).reshape(-1))
         return dx
 
 def _activation(name: str, doc: str, forwards: Callable, backwards: Callable, keeps_output: bool = False) -> type:
@@ -52,11 +54,11 @@ class Softmax(Layer):
     "Each row becomes positive and sums to one."
     forwards, backwards = rows.softmax_row, rows.softmax_row_back
     def _forward(self, p, x):
-        y = np.empty_like(x, order='C')
+        y = room(*x.shape)
         if x.shape[-1]: rows.rows_all(type(self).forwards, _rows(x), _rows(y))
         return y, y
     def _backward(self, p, y, dy, g):
-        dx = np.empty_like(y)
+        dx = room(*y.shape)
         if y.shape[-1]: rows.rows_back(type(self).backwards, _rows(y), _rows(dy), _rows(dx))
         return dx
 
@@ -75,13 +77,13 @@ class LayerNorm(Layer):
     def shapes(self): return {'gain': (self.width,), 'bias': (self.width,)}
     def fresh(self, rng): return np.ones(self.width, float32), np.zeros(self.width, float32)
     def _forward(self, p, x):
-        x, y = np.ascontiguousarray(x), np.empty(x.shape, float32)
+        x, y = np.ascontiguousarray(x), room(*x.shape)
         mean, r = np.empty((2, x.size//self.width), float32)
         rows.layer_norm_rows(_rows(x), *p, float32(self.eps), _rows(y), mean, r)
         return y, (x, p[0], mean, r)
     def _backward(self, p, saved, dy, g):
         x, gain, mean, r = saved
-        rows.layer_norm_rows_back(_rows(x), gain, mean, r, _rows(dy), _rows(dx := np.empty_like(x)), *g)
+        rows.layer_norm_rows_back(_rows(x), gain, mean, r, _rows(dy), _rows(dx := room(*x.shape)), *g)
         return dx
 
 @dataclass(frozen=True)
@@ -93,12 +95,12 @@ class RMSNorm(Layer):
     def shapes(self): return {'gain': (self.width,)}
     def fresh(self, rng): return np.ones(self.width, float32),
     def _forward(self, p, x):
-        x, y, r = np.ascontiguousarray(x), np.empty(x.shape, float32), np.empty(x.size//self.width, float32)
+        x, y, r = np.ascontiguousarray(x), room(*x.shape), np.empty(x.size//self.width, float32)
         rows.rms_norm_rows(_rows(x), *p, float32(self.eps), _rows(y), r)
         return y, (x, p[0], r)
     def _backward(self, p, saved, dy, g):
         x, gain, r = saved
-        rows.rms_norm_rows_back(_rows(x), gain, r, _rows(dy), _rows(dx := np.empty_like(x)), *g)
+        rows.rms_norm_rows_back(_rows(x), gain, r, _rows(dy), _rows(dx := room(*x.shape)), *g)
         return dx
 
 # %% ../../nbs/63b_layers.ipynb #43884e6a
@@ -145,30 +147,21 @@ class Attend(Layer):
     kv = property(lambda self: self.groups or self.heads)
     takes = property(lambda self: (self.heads + 2*self.kv)*self.size)
     gives = property(lambda self: self.heads*self.size)
-    def _split(self, x):
-        "(B, T, ...) to queries (B, K, G, T, D), and keys and values (B, K, 1, T, D)."
-        B, T, H, K, D = *x.shape[:2], self.heads, self.kv, self.size
-        x = x.reshape(B, T, H + 2*K, D)
-        q, k, v = x[:, :, :H], x[:, :, H:H + K], x[:, :, H + K:]
-        return q.reshape(B, T, K, H//K, D).transpose(0, 2, 3, 1, 4), *(a.transpose(0, 2, 1, 3)[:, :, None] for a in (k, v))
     def _turn(self, x, back=False):
         "Queries and keys, (B, T, H + 2 K, D), are turned; values are not."
         turned = self.heads + self.kv
         x[:, :, :turned] = rotate(np.ascontiguousarray(x[:, :, :turned]), *angles(x.shape[1], self.size, self.base), self.rotary, back)
     def _forward(self, p, x):
         if x.ndim != 3: raise LayerError(self.name, f'(B, T, {self.takes})', x.shape)
-        if self.rotary: self._turn((x := x.copy()).reshape(*x.shape[:2], -1, self.size))
-        q, k, v = self._split(x)
-        y, weights = attend(q, k, v)
-        return y.transpose(0, 3, 1, 2, 4).reshape(*x.shape[:2], self.gives), (q, k, v, weights)
+        if self.rotary: self._turn((x := x.copy('C')).reshape(*x.shape[:2], -1, self.size))
+        x = np.ascontiguousarray(x)
+        y, logs = attend_rows(x, self.kv, self.heads//self.kv)
+        return y, (x, y, logs)
     def _backward(self, p, saved, dy, g):
-        (B, T), H, K, D = dy.shape[:2], self.heads, self.kv, self.size
-        dq, dk, dv = attend_back(*saved, dy.reshape(B, T, K, H//K, D).transpose(0, 2, 3, 1, 4))
-        dx = np.empty((B, T, H + 2*K, D), float32)
-        dx[:, :, :H] = dq.transpose(0, 3, 1, 2, 4).reshape(B, T, H, D)
-        for at, d in ((H, dk), (H + K, dv)): dx[:, :, at:at + K] = d[:, :, 0].transpose(0, 2, 1, 3)
-        if self.rotary: self._turn(dx, back=True)
-        return dx.reshape(B, T, self.takes)
+        x, y, logs = saved
+        dx = attend_rows_back(x, self.kv, self.heads//self.kv, y, logs, dy)
+        if self.rotary: self._turn(dx.reshape(*x.shape[:2], -1, self.size), back=True)
+        return dx
 
 # %% ../../nbs/63b_layers.ipynb #86a09c14
 def self_attention(width: int, heads: int, groups: int = 0, rotary: str | None = None, base: float = 10000., bias: bool = True) -> Layer:

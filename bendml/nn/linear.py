@@ -6,7 +6,6 @@
 __all__ = ['ORDERS', 'Products', 'Linear', 'LinearFirst', 'check_ids', 'Embedding', 'Positions', 'Tied']
 
 # %% ../../nbs/63a_linear.ipynb #503c8195
-import functools
 from dataclasses import dataclass
 from typing import Callable, NamedTuple
 
@@ -15,6 +14,8 @@ from numpy import float32
 
 from ..autograd.symbols import RULES, Rule, check
 from .layer import Layer, LayerError, accumulate, meet
+from .products import product
+from .room import room
 from ..tensor import col_sums, matmul, matmul_nt, matmul_tn
 from ..threads import get_threads
 from numba import njit, prange
@@ -22,13 +23,26 @@ from numba import njit, prange
 # %% ../../nbs/63a_linear.ipynb #d1410d74
 class Products(NamedTuple):
     "The products that a linear layer needs, in one order of additions."
-    nt: Callable     # a b^T
-    nn: Callable     # a b
-    tn: Callable     # a^T b
-    sums: Callable   # of each column
+    forward: Callable   # x (N, n), w (m, n), b (m,) or None -> x w^T + b
+    weights: Callable   # dy (N, m), x (N, n), g (m, n): g += dy^T x
+    inputs: Callable    # dy (N, m), w (m, n) -> dy w
+    sums: Callable      # of each column
 
-ORDERS = {'fast': Products(lambda a, b: a @ b.T, lambda a, b: a @ b, lambda a, b: a.T @ b, lambda a: a.sum(0)),
-          'sequential': Products(*(functools.partial(f, order='sequential') for f in (matmul_nt, matmul, matmul_tn)), col_sums)}
+def _forward_fast(x, w, b):
+    "The output starts as the bias, and the product is added to it."
+    if b is None: return product(x, w.T)
+    if b.dtype != float32: return product(x, w.T) + b
+    np.copyto(y := room(len(x), len(b)), b)
+    return product(x, w.T, y, add=True)
+
+def _forward_sequential(x, w, b):
+    y = matmul_nt(x, w, order='sequential')
+    return y if b is None else y + b
+
+ORDERS = {
+    'fast': Products(_forward_fast, lambda dy, x, g: product(dy.T, x, g, add=True), product, lambda dy: dy.sum(0)),
+    'sequential': Products(_forward_sequential, lambda dy, x, g: accumulate(g, matmul_tn(dy, x, order='sequential'), 'W'),
+                           lambda dy, w: matmul(dy, w, order='sequential'), col_sums)}
 
 # %% ../../nbs/63a_linear.ipynb #638f784a
 @dataclass(frozen=True)
@@ -46,16 +60,15 @@ class Linear(Layer):
         w = rng.uniform(-self.n**-.5, self.n**-.5, (self.m, self.n)).astype(float32)
         return (w, np.zeros(self.m, float32))[:1 + self.bias]
     def _forward(self, p, x):
-        y = ORDERS[self.order].nt(x.reshape(-1, self.n), p[0])
-        if self.bias: y += p[1]
+        y = ORDERS[self.order].forward(x.reshape(-1, self.n), p[0], p[1] if self.bias else None)
         return y.reshape(*x.shape[:-1], self.m), (p[0], x)
     def _parameters_back(self, saved, dy, g):
-        accumulate(g[0], ORDERS[self.order].tn(dy, saved[1].reshape(-1, self.n)), 'W')
+        ORDERS[self.order].weights(dy, saved[1].reshape(-1, self.n), g[0])
         if self.bias: accumulate(g[1], ORDERS[self.order].sums(dy), 'b')
     def _backward(self, p, saved, dy, g):
         dy = dy.reshape(-1, self.m)
         self._parameters_back(saved, dy, g)
-        return ORDERS[self.order].nn(dy, saved[0]).reshape(saved[1].shape)
+        return ORDERS[self.order].inputs(dy, saved[0]).reshape(saved[1].shape)
 
 class LinearFirst(Linear):
     "A linear layer that stands first: nobody needs the derivative by its input, and it is zero."
@@ -143,9 +156,9 @@ class Tied(Layer):
     def _forward(self, p, ids):
         x, s = self.table.forward(p[0], ids)
         h, t = self.inner.forward(p[1], x)
-        return h @ p[0][0].T, (h, s, t)
+        return product(h.reshape(-1, self.table.width), p[0][0].T).reshape(*h.shape[:-1], -1), (h, s, t)
     def _backward(self, p, saved, dy, g):
         h, s, t = saved
         rows, d = h.reshape(-1, self.table.width), dy.reshape(-1, self.table.size)
-        accumulate(g[0][0], d.T @ rows, 'the table')
-        self.table.backward(p[0], s, self.inner.backward(p[1], t, (d @ p[0][0]).reshape(h.shape), g[1]), g[0])
+        product(d.T, rows, g[0][0], add=True)
+        self.table.backward(p[0], s, self.inner.backward(p[1], t, product(d, p[0][0]).reshape(h.shape), g[1]), g[0])

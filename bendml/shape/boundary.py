@@ -14,8 +14,8 @@ import numpy as np
 from .sizes import Dim, evaluate, named, names_of, substitute
 from .facts import Claim, parse_claim
 from .messages import ShapeError, place_of
-from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from .paths import _ROLES, Report, arrays_of, check, is_number, split_conditions, start_facts
+from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
+from .paths import _ROLES, Report, check, parts_of, is_number, split_conditions, start_facts
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d
 class Weight(np.ndarray):
@@ -166,6 +166,9 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
     match spec:
         case None: return
         case MaybeSpec(inner): return None if value is None else _bind(inner, value, name, binding, error)
+        case ManySpec(inner):
+            if not isinstance(value, tuple | list): error('not what is expected', expected=spec, observed=type(value).__name__)
+            for i, v in enumerate(value): _bind(inner, v, f'{name}[{i}]', binding, error)
         case SizeSpec(size):
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 error('a size is a whole number', expected=spec, observed=repr(value))
@@ -214,8 +217,14 @@ def _quick(shapes: Shapes) -> Callable:
     space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below}
     pending = []
     for name, spec in shapes.signature.params:
-        if isinstance(spec, SizeSpec): pending.append((spec.size, name)); tests.append(f'type({name}) is int')
-        for path, s in arrays_of(spec, name):
+        for path, s in parts_of(spec, name):
+            if isinstance(s, SizeSpec):
+                pending.append((s.size, path))
+                tests.append(f'type({path}) is int')
+                continue
+            if not s.sizes and s.dtype in ('', 'int', 'bool'):   # a number of Python's own
+                tests.append(f'type({path}) is {s.dtype or "float"}')
+                continue
             own = [f'_{len(names) + i}' for i in range(len(s.sizes))]
             names += own
             unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
@@ -228,10 +237,16 @@ def _quick(shapes: Shapes) -> Callable:
     for n, default in shapes.statics.items():
         space[f'__d_{n}'] = default
         tests.append(f'{n} is __d_{n}')
-    simple = exact and not any(isinstance(s, MaybeSpec) for _, s in shapes.signature.params)
+    simple = exact and all(_straight(s) for _, s in shapes.signature.params)
     code = _source(python, unpack, tests, simple, space)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
+
+# %% ../../nbs/23e_boundary.ipynb #ec2a96a0
+def _straight(spec: Any) -> bool:
+    "Does each path lead to one value, whatever the argument is?"
+    if isinstance(spec, TupleSpec): return all(map(_straight, spec.items))
+    return not isinstance(spec, MaybeSpec | ManySpec)
 
 # %% ../../nbs/23e_boundary.ipynb #f1690561
 def _comparisons(pending: list, known: dict, tests: list, shapes: Shapes) -> bool:

@@ -21,8 +21,8 @@ from .trace import current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim
 from .ranges import GIVEN, UNBOUNDED, range_of
 from .elementwise import lift
-from .paths import arrays_of, fits, make
-from .boundary import Shapes, _quick
+from .paths import fits, make, parts_of
+from .boundary import Shapes, _quick, stored, as_mat
 
 # %% ../../nbs/23f_typing.ipynb #71b4bb34
 def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
@@ -34,7 +34,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     bound.apply_defaults()
     report = shapes.report({n: bound.arguments[n] for n in shapes.statics})
     names = _Names()
-    for name, spec in shapes.signature.params: names.learn(spec, bound.arguments[name])
+    names.learn([(spec, bound.arguments[name]) for name, spec in shapes.signature.params])
     for i, (name, spec) in enumerate(shapes.signature.params): _argument_fits(spec, bound.arguments[name], name, names, i)
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
@@ -71,23 +71,25 @@ class _Names:
     def shown(self, size: Dim) -> str:
         return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
 
-    def learn(self, spec: Any, value: Any) -> None:
-        "Read names off the arguments: first those that stand alone, then one unknown factor of a product."
-        found = [(s, a) for path, sub in arrays_of(spec, '') for s, a in zip(sub.sizes, _at(spec, value, path))]
-        if isinstance(spec, SizeSpec) and (dim := as_dim(value)) is not None: found.append((spec.size, Axis(dim)))
+    def learn(self, given: list[tuple[Any, Any]]) -> None:
+        "Read names off all arguments: first those that stand alone, then one unknown factor of a product."
+        found = [(s, a) for spec, value in given for path, sub in parts_of(spec, '')
+                 for s, a in zip((sub.size,) if isinstance(sub, SizeSpec) else sub.sizes, _at(spec, value, path))]
         for s, a in found:
-            if str(s) in names_of(s) and str(s) not in self.sizes: self.sizes[str(s)] = a.size; self.ids[str(s)] = a.id
-        for s, a in found:
-            unknown = names_of(s) - self.sizes.keys()
-            if len(unknown) == 1: self._factor(s, a, *unknown)
-            elif unknown: self._whole(s, a)
+            if str(s) not in names_of(s): continue
+            self.sizes.setdefault(str(s), a.size)
+            if a.id >= 0: self.ids.setdefault(str(s), a.id)
+        for solve in (self._factor, self._whole):
+            for s, a in found:
+                unknown = names_of(s) - self.sizes.keys()
+                if unknown and (len(unknown) == 1) == (solve == self._factor): solve(s, a, *unknown)
 
     def _factor(self, s: Dim, a: Axis, name: str) -> None:
         slope = self.put(substitute(s, {name: 2}) - substitute(s, {name: 1}))
         rest = self.put(substitute(s, {name: 0}))
         if slope != 0 and holds(claim(slope, '>=', 1)).holds: self.sizes[name] = (a.size - rest)//slope
 
-    def _whole(self, s: Dim, a: Axis) -> None:
+    def _whole(self, s: Dim, a: Axis, *_: str) -> None:
         "A product of several unknown factors: if the caller's axis was merged from as many parts, those are they."
         factors = [n for m, c in s.terms for n, p in m] if len(s.terms) == 1 and s.terms[0][1] == 1 else []
         own = [p for p in a.parts] or [named(n) for m, _ in a.size.terms for n, _ in m if len(a.size.terms) == 1]
@@ -95,9 +97,10 @@ class _Names:
 
 # %% ../../nbs/23f_typing.ipynb #9daa7389
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
-    "The axes of the array that a path leads to; nothing if it is not there."
+    "The axes of the array that a path leads to, a size as one; nothing if it is not there."
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
     except Exception: return ()
+    if (dim := as_dim(found)) is not None: return Axis(dim),
     return lift(found).axes if type(found) is Array or isinstance(found, np.ndarray) else ()
 
 # %% ../../nbs/23f_typing.ipynb #0a0d752a
@@ -165,8 +168,7 @@ def _names_are_known(shapes: Shapes) -> None:
 
 # %% ../../nbs/23f_typing.ipynb #701c24df
 def _names(spec: Any, name: str) -> set[str]:
-    own = names_of(spec.size) if isinstance(spec, SizeSpec) else set()
-    return own.union(*(names_of(s) for _, a in arrays_of(spec, name) for s in a.sizes))
+    return set().union(*(names_of(s) for _, p in parts_of(spec, name) for s in ((p.size,) if isinstance(p, SizeSpec) else p.sizes)))
 
 # %% ../../nbs/23f_typing.ipynb #9bc5d9ba
 def _self_spec(f: Callable) -> TupleSpec | None:

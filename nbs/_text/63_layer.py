@@ -34,6 +34,7 @@ from numpy import float32
 
 from bendml.nn.room import room
 
+
 # %% [markdown]
 # ## Types
 #
