@@ -48,7 +48,10 @@ def test_one_cell_is_the_first_of_eight(name, data, i):
     with pytest.raises(IndexError): ONE[name](a, 24)
 
 
-PRODUCTS = {name: (word, dtype, njit(lambda w, i, x, j, out: store(out, 0, word(w, i, x, j))))
+def compiled_products(word): return njit(lambda w, i, x, j, out: store(out, 0, word(w, i, x, j)))
+
+
+PRODUCTS = {name: (word, dtype, compiled_products(word))
             for name, word, dtype in (('f32', products, np.float32), ('bf16', products_bf16, np.uint16), ('i8', products_i8, np.int8))}
 
 

@@ -244,6 +244,7 @@ REFUSED = {
     'a negative size': lambda: tensor.zeros(-1, 2),
     'more than memory holds': lambda: tensor.zeros(2**40, 2**40),
     'a function numba cannot compile': lambda: tensor.map_cells(lambda x: open('f'), np.zeros(3, f32)),
+    'no weights to change': lambda: tensor.descend(None, np.zeros(0, f32), 0.5),
     'a masked array': lambda: tensor.relu(np.ma.zeros((2, 2), f32)),
 }
 
