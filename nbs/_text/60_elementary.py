@@ -191,5 +191,6 @@ u[:4].round(3)
 # %% [markdown]
 # ## What this does not show
 #
-# The bounds are measured, not proved. Results below the smallest normal float32, $10^{-38}$, are flushed to zero, and
+# The bounds are measured, not proved; those above at a sample of the numbers. For erf they were measured once at every float32
+# from 0 to the largest, on one machine: at most 0.854 ulp (`tests/every_float.py`). Results below the smallest normal float32, $10^{-38}$, are flushed to zero, and
 # `exp` is infinite from 88.38 on, a little below the largest float32.
