@@ -14,7 +14,7 @@ from .calls import KernelWalk
 from .contracts import KernelError, Source
 from .state import Access, Buffer, Check, Loop, integer, less
 from ..laws.terms import (BOOL, FALSE, INT, TRUE, App, Forall, Term, Var, conj, equal, free, implies,
-                               literal, negate, script, substitute, subterms)
+                               literal, negate, script, substitute)
 
 # %% ../../nbs/27c_conditions.ipynb #a36946e4
 def _base(t: Term) -> tuple[Term, int]:
@@ -183,10 +183,8 @@ def hinted(check: Check) -> Check:
     return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
 
 def instances(check: Check) -> Check:
-    "A condition, and with it what each `for all` says of the numbers in the goal: of the cells' indices, and of those that least is known of."
-    cells = [t.args[1] for t in subterms(check.goal) if isinstance(t, App) and t.op == 'select']
-    rare = sorted((v for v in free(check.goal) if v.sort == INT), key=lambda v: sum(v in free(f) for f in check.facts))
-    numbers, out = dict.fromkeys([*cells, *rare[:4]]), []
+    "A condition, and with it what each `for all` says of the numbers in the goal."
+    numbers, out = [v for v in free(check.goal) if v.sort == INT], []
     for f in check.facts:
         *given, rule = f.args if isinstance(f, App) and f.op == '=>' else (f,)
         if isinstance(rule, Forall) and all(v.sort == INT for v in rule.vars):   # nothing is quantified inside

@@ -8,11 +8,9 @@ __all__ = ['VERIFIER', 'PROOFS', 'needed', 'answers', 'specifications', 'Proof',
 
 # %% ../../nbs/29_proofs.ipynb #d9cdddb8
 import ast, hashlib, importlib.metadata, importlib.util
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Iterator
 
 from .conditions import conditions, hinted, instances, text, told
 from .contracts import KernelError, Source
@@ -23,7 +21,7 @@ from .state import Check
 from ..laws.kept import Kept, name_of
 from ..laws.read import Function, function_of, read_source
 from ..laws.reflect import symbols
-from ..laws.solvers import SOLVERS, Answer, discharge
+from ..laws.solvers import Answer, discharge
 from ..laws.terms import FALSE, TRUE
 
 # %% ../../nbs/29_proofs.ipynb #c4d63709
@@ -47,7 +45,7 @@ def _ask(check: Check) -> dict[str, Answer]:
         if said['cvc5'].result != 'sat': ask('z3', check := hinted(check), 5.0)
     if any(a.result == 'sat' for a in said.values()): return said
     few = needed(check, said['z3'].core)
-    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(instances(few)), 2.0), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
+    for way, wall in ((hinted(few), 0.3), (few, 0.7), (instances(few), 0.7), (hinted(few), 5.0), (check, 2.0)): ask('cvc5', way, wall)
     return said
 
 # %% ../../nbs/29_proofs.ipynb #f347bd50
@@ -76,13 +74,6 @@ def _specification(source: Source, check) -> dict[str, Answer]:
     return said
 
 # %% ../../nbs/29_proofs.ipynb #cb7f82e3
-def _all_answers(checks: list[Check]) -> Iterator[dict[str, Answer]]:
-    "What the solvers say to each condition, in order; those that are not waited for are not asked."
-    pool = ThreadPoolExecutor(len(SOLVERS))
-    try: yield from pool.map(answers, checks)
-    finally: pool.shutdown(cancel_futures=True)
-
-# %% ../../nbs/29_proofs.ipynb #e0c89261
 @dataclass(frozen=True)
 class Proof:
     "That a kernel was proved: of what, how, and in what time."
@@ -99,7 +90,8 @@ def prove_source(source: Source) -> Proof:
     checks, claims = conditions(source), functional(source)
     _possible(source)
     found = [_specification(source, c) for c in dict.fromkeys(c for f in specifications(claims) for c in f.checks)]
-    for n, (check, said) in enumerate(zip(checks + claims, _all_answers(checks + claims))):
+    for n, check in enumerate(checks + claims):
+        said = answers(check)
         if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         found.append(said)
     seconds = lambda solver: round(sum(said[solver].seconds for said in found if solver in said), 3)
