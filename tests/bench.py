@@ -5,7 +5,7 @@
 import os, statistics, subprocess, sys, time
 
 
-def alternate(rows: dict, rounds: int = 9) -> dict:
+def alternate(rows: dict, rounds: int = int(os.environ.get('ROUNDS', 9))) -> dict:
     "Run each row's function in turn, `rounds` times after one to warm up; the seconds of each."
     seconds = {name: [] for name in rows}
     for turn in range(rounds + 1):
@@ -27,37 +27,51 @@ def report(title: str, seconds: dict, peer: str) -> None:
 def mnist(threads: int) -> None:
     import numpy as np, torch
     from torch.nn.functional import cross_entropy
+    from bendml import train
     from bendml.data import load_mnist
-    from bendml.mnist import fast_steps, init, pixels, sequential_steps
+    from bendml.mnist import MLP, ORDERS, batches, init, list_pixels, pixels
+    from bendml.optim import SGD
+    from bendml.processes import Alone
+    from bendml.tensor import cross_entropy as loss
     from bendml.threads import set_threads
     set_threads(threads)
     torch.set_num_threads(threads)
     data = load_mnist()
     x, y = pixels(data.train_images), data.train_labels
-    fast_steps(init(), data.train_images[:100], y[:100], 100, 0.1)  # compiles
-    begin = time.perf_counter()
-    step = fast_steps(init(), data.train_images, y, 100, 0.1)
-    prepared = time.perf_counter() - begin
-    in_order = sequential_steps(init(), data.train_images, y, 100, 0.1)
-    dense_p = init()
     tx, ty = torch.from_numpy(x), torch.from_numpy(y.astype(np.int64))
 
-    def dense(p, x, y):
+    def ours(order):
+        "An epoch in the training loop, as `bendml mnist` runs it."
+        source, rule = batches(data, 100, ORDERS[order], 600), SGD(lr=0.1)
+        begin = time.perf_counter()
+        list_pixels(source, 600, Alone())
+        if order == 'fast': ours.listed = time.perf_counter() - begin
+        run = train.Run(init(), rule.start(MLP), np.random.default_rng(0))
+        def epoch():
+            nonlocal run
+            run = train.train(MLP, source, rule, run.steps + 600, loss, run, progress=False)
+        return epoch
+
+    def dense():
         "The same step with NumPy's products (BLAS), nothing left out."
-        n = len(x)
-        h = np.maximum(x @ p.w1 + p.b1, 0)
-        z = h @ p.w2 + p.b2
-        z = np.exp(z - z.max(axis=1, keepdims=True))
-        z /= z.sum(axis=1, keepdims=True)
-        loss = -np.log(z[np.arange(n), y]).mean()
-        z[np.arange(n), y] -= 1
-        z /= n
-        dh = (z @ p.w2.T)*(h > 0)
-        for w, dw in zip(p, (x.T @ dh, dh.sum(0), h.T @ z, z.sum(0))): w -= np.float32(0.1)*dw
-        return loss
+        (w1, b1), _, (w2, b2) = init()
+        def step(x, y):
+            n = len(x)
+            h = np.maximum(x @ w1 + b1, 0)
+            z = h @ w2.T + b2
+            z = np.exp(z - z.max(axis=1, keepdims=True))
+            z /= z.sum(axis=1, keepdims=True)
+            loss = -np.log(z[np.arange(n), y]).mean()
+            z[np.arange(n), y] -= 1
+            z /= n
+            dh = (z @ w2)*(h > 0)
+            for w, dw in ((w1, x.T @ dh), (b1, dh.sum(0)), (w2, z.T @ h), (b2, z.sum(0))): w -= np.float32(0.1)*dw
+            return loss
+        return lambda: [step(x[i:i + 100], y[i:i + 100]) for i in range(0, 60_000, 100)]
 
     def pytorch(fused):
-        p = [torch.nn.Parameter(torch.from_numpy(a)) for a in init()]
+        (w1, b1), _, (w2, b2) = init()
+        p = [torch.nn.Parameter(torch.from_numpy(a)) for a in (w1, b1, w2.T.copy(), b2)]
         sgd = torch.optim.SGD(p, lr=0.1, fused=fused or None)
         def epoch():
             total = 0.
@@ -71,11 +85,11 @@ def mnist(threads: int) -> None:
     seconds = alternate({
         'PyTorch, eager': pytorch(False),
         'PyTorch, eager, fused SGD': pytorch(True),
-        'bendml, fast (blank pixels left out)': lambda: [step(i) for i in range(600)],
-        'bendml, sequential': lambda: [in_order(i) for i in range(600)],
-        'NumPy, dense': lambda: [dense(dense_p, x[i:i + 100], y[i:i + 100]) for i in range(0, 60_000, 100)],
+        'bendml, fast (blank pixels left out)': ours('fast'),
+        'bendml, sequential': ours('sequential'),
+        'NumPy, dense': dense(),
     })
-    report(f'MNIST, one epoch, {threads} thread{"s"*(threads > 1)}; listing the non-blank pixels, once: {prepared:.2f} s', seconds, 'PyTorch, eager')
+    report(f'MNIST, one epoch, {threads} thread{"s"*(threads > 1)}; listing the non-blank pixels, once: {ours.listed:.2f} s', seconds, 'PyTorch, eager')
 
 
 if __name__ == '__main__':

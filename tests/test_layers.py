@@ -6,9 +6,10 @@ import pytest
 from bendml.nn import rows
 from bendml.nn.attention import angles, rotate
 from bendml.nn.elementary import erf, exp, tanh, worst_ulps
-from bendml.nn.layer import Add, Both, Fork, Id, Layer, LayerError, Mul, Residual, Seq, leaves
+from bendml.nn.conv import Conv2d, MaxPool
+from bendml.nn.layer import Add, Both, Fork, Grid, Id, Layer, LayerError, Mul, Residual, Seq, leaves
 from bendml.nn.layers import (GELU, Attend, Dropout, Embedding, GELUErf, LayerNorm, Linear, LinearFirst, LogSoftmax, Positions, ReLU, RMSNorm, Sigmoid,
-                              SiLU, Softmax, Tanh, cross_entropy, mean_squared_error, self_attention, swiglu)
+                              SiLU, Softmax, Tanh, Tied, cross_entropy, mean_squared_error, self_attention, swiglu)
 from bendml.optim import SGD, Adam, AdamW, OptimError, clip, grad_norm, linear_decay, warmup_cosine
 from tests.gpt import copy_into, ours, torch_gpt
 
@@ -42,7 +43,10 @@ def torch_functions():
         u, v = cos*a - sin*b, sin*a + cos*b
         return torch.stack([u, v], -1).flatten(-2) if convention == 'interleaved' else torch.cat([u, v], -1)
     return {
-        'Linear': (Linear(7, 5), lambda x, w, b: F.linear(x, w, b), (4, 3, 7)), 'no bias': (Linear(7, 5, False), lambda x, w: F.linear(x, w), (4, 7)),
+        'Linear': (Linear(7, 5), lambda x, w, b: F.linear(x, w, b), (4, 3, 7)), 'in order': (Linear(7, 5, order='sequential'), lambda x, w, b: F.linear(x, w, b), (4, 3, 7)),
+        'Conv2d': (Conv2d(Grid(6, 5, 2), 3, 3), lambda x, w, b: F.conv2d(x.view(-1, 6, 5, 2).permute(0, 3, 1, 2), w.view(3, 3, 3, 2).permute(0, 3, 1, 2), b).permute(0, 2, 3, 1).flatten(1), (4, 60)),
+        'MaxPool': (MaxPool(Grid(4, 6, 3)), lambda x: F.max_pool2d(x.view(-1, 4, 6, 3).permute(0, 3, 1, 2), 2).permute(0, 2, 3, 1).flatten(1), (5, 72)),
+        'no bias': (Linear(7, 5, False), lambda x, w: F.linear(x, w), (4, 7)),
         'ReLU': (ReLU(), torch.relu, (6, 9)), 'Sigmoid': (Sigmoid(), torch.sigmoid, (6, 9)), 'Tanh': (Tanh(), torch.tanh, (6, 9)), 'SiLU': (SiLU(), F.silu, (6, 9)),
         'GELU': (GELU(), lambda x: F.gelu(x, approximate='tanh'), (6, 99)), 'GELUErf': (GELUErf(), F.gelu, (6, 99)),
         'Softmax': (Softmax(), lambda x: x.softmax(-1), (5, 77)), 'LogSoftmax': (LogSoftmax(), lambda x: x.log_softmax(-1), (5, 77)),
@@ -55,7 +59,7 @@ def torch_functions():
     }
 
 
-NAMES = 'Linear,no bias,ReLU,Sigmoid,Tanh,SiLU,GELU,GELUErf,Softmax,LogSoftmax,LayerNorm,RMSNorm,Attend,grouped,RoPE half,RoPE interleaved,Positions,SwiGLU,Residual'.split(',')
+NAMES = 'Linear,in order,Conv2d,MaxPool,no bias,ReLU,Sigmoid,Tanh,SiLU,GELU,GELUErf,Softmax,LogSoftmax,LayerNorm,RMSNorm,Attend,grouped,RoPE half,RoPE interleaved,Positions,SwiGLU,Residual'.split(',')
 
 
 def error(a, truth): return np.abs(np.asarray(a, float) - truth).max()/np.abs(truth).max()
@@ -272,6 +276,8 @@ def test_seq_count():
     (lambda: Fork(Linear(3, 4), Linear(5, 4)), r'Mat<B, 3>\n- observed : Mat<B, 5>'),
     (lambda: Seq(Linear(3, 4), Embedding(4, 4)), r'whole numbers\n- observed : Mat<B, 4>'),
     (lambda: Seq(Linear(3, 4), Add()), r'observed : Mat<B, 4>'),
+    (lambda: Seq(Conv2d(Grid(28, 28, 1), 8, 5), MaxPool(Grid(12, 48, 8))), 'Mat<B, 12×48×8>\\n- observed : Mat<B, 24×24×8>'), (lambda: MaxPool(Grid(5, 4, 1)), 'divide 5×4×1'),
+    (lambda: Conv2d(Grid(3, 3, 1), 2, 4), 'fits into 3×3×1'), (lambda: Seq(Conv2d(Grid(3, 3, 1), 2, 2), Linear(9, 1)), 'Mat<B, 9>\\n- observed : Mat<B, 2×2×2>'), (lambda: Linear(3, 4, order='any'), 'fast or sequential'),
     (lambda: Seq(Id(), 3), 'layers'), (lambda: self_attention(10, 3), '10 numbers, 3 heads'), (lambda: Attend(4, 8, 3), '4 heads, 3 groups')])
 def test_misfits_are_refused_when_built(build, message):
     with pytest.raises(LayerError, match=message): build()
@@ -465,13 +471,47 @@ def test_100_steps_of_a_transformer_against_pytorch():
     assert mine[-1] < mine[0]
 
 
+def test_tied_embedding():
+    "One table at both ends: one parameter, whose gradient is the sum of both uses, with one state and one decay; thirty AdamW steps are PyTorch's."
+    torch = pytest.importorskip('torch')
+    net = Tied(Embedding(23, 12), Seq(LayerNorm(12), Linear(12, 12), Tanh()))
+    p, rule = net.init(np.random.default_rng(3)), AdamW(lr=1e-2, decay=.3)
+    assert net.count == 23*12 + 24 + 156 and net.names()[0] == '0.table' and len(net.names()) == 5
+    w, gain, bias, a, b = t = [torch.nn.Parameter(torch.from_numpy(v.copy()).double()) for v in leaves(p)]
+    theirs = torch.optim.AdamW([{'params': [v for v in t if v.ndim > 1], 'weight_decay': .3}, {'params': [v for v in t if v.ndim == 1], 'weight_decay': 0.}], lr=1e-2)
+    state, g, F, rng = rule.start(net), net.zeros(), torch.nn.functional, np.random.default_rng(0)
+    assert [sum(1 for _ in leaves(kept)) for kept in state.kept] == [5, 5]
+    for _ in range(30):
+        ids = rng.integers(0, 23, (3, 8))
+        z, saved = net.forward(p, ids[:, :-1])
+        loss, dz = cross_entropy(z, ids[:, 1:])
+        net.backward(p, saved, dz, g)
+        h = torch.tanh(F.linear(F.layer_norm(w[torch.from_numpy(ids[:, :-1])], (12,), gain, bias), a, b))
+        out = F.cross_entropy((h @ w.T).flatten(0, 1), torch.from_numpy(ids[:, 1:]).flatten())
+        theirs.zero_grad()
+        out.backward()
+        for mine, other in zip(leaves(g), t): assert error(mine, other.grad.numpy()) < 1e-4
+        assert abs(loss - out.item()) < 1e-5*out.item()
+        state = rule.step(net, p, g, state)
+        theirs.step()
+    for mine, other in zip(leaves(p), t): assert error(mine, other.detach().numpy()) < 1e-4
+    with pytest.raises(LayerError, match='Mat<B, 4>\n- observed : Mat<B, 3>'): Tied(Embedding(5, 4), Linear(4, 3))
+
+
+def test_one_array_in_two_places_is_refused():
+    "Sharing an array behind the optimizer's back would move it twice, and decay it twice."
+    net, w = Seq(Linear(3, 3, False), Linear(3, 3, False)), draw(3, 3)
+    with pytest.raises(OptimError, match='each array once'): SGD().step(net, ((w,), (w,)), net.zeros(), SGD().start(net))
+
+
 # The models that the laws are about, against the code that runs
 
 def test_laws_are_confirmed():
     from bendml.laws import prove
-    from bendml.nn import layer_laws as laws, row_laws
-    for module, names in ((laws, 'forward_compose backward_compose gradient_compose slope_compose stack_adjoint saved_is_enough count_pair dump_length load_dump store_frame load_store '
-                                 'join_split split_join_w split_join_m split_join_v'), (row_laws, 'adjoint softmax_adjoint causal total_first shares_first halves_are_equal conventions mean_of_shards')):
+    from bendml.nn import layer_laws as laws, rope_laws, row_laws, shard_laws, stored_laws
+    for module, names in ((laws, 'forward_compose backward_compose gradient_compose slope_compose stack_adjoint saved_is_enough count_pair dump_length load_dump'),
+                          (stored_laws, 'store_frame load_store join_split split_join_w split_join_m split_join_v'), (row_laws, 'adjoint softmax_adjoint causal total_first shares_first'),
+                          (rope_laws, 'halves_are_equal conventions'), (shard_laws, 'two_shards shards_add_up mean_gradient mean_of_shards sum_in_parts')):
         for name in names.split():
             t = prove(getattr(module, name))
             assert t.verdict == 'confirmed', t
@@ -482,7 +522,7 @@ def test_laws_are_confirmed():
 def test_parameters_follow_their_model():
     "count, dump, load and store of layers and of the law's model, on the same nested parameters."
     from bendml.laws import to_list
-    from bendml.nn import layer_laws as laws
+    from bendml.nn import layer_laws as laws, stored_laws
     def model(p):
         if not isinstance(p, tuple): return laws.Leaf(to_list([float(v) for v in p.ravel()]))
         out = laws.Unit()
@@ -491,14 +531,14 @@ def test_parameters_follow_their_model():
     net = Seq(Linear(2, 3), Tanh(), Seq(Linear(3, 2, False), Seq()), LayerNorm(2))
     p = net.make(lambda n, s: draw(*s))
     m, other = model(p), model(net.zeros())
-    assert int(laws.count(m)) == laws.room(m) == net.count
+    assert int(laws.count(m)) == stored_laws.room(m) == net.count
     assert list(laws.dump(m)) == net.dump(p).tolist()
     assert laws.load(other, laws.dump(m)) == m == model(net.load(net.dump(p)))
     from bendml.laws import Array
-    a = laws.store_at(m, 5, Array(0.))
+    a = stored_laws.store_at(m, 5, Array(0.))
     b = np.zeros(net.count + 9, f32)
     net.store(p, b, 5)
-    assert [a.cells.get(i, 0.) for i in range(len(b))] == b.tolist() and laws.load_at(other, 5, a) == m
+    assert [a.cells.get(i, 0.) for i in range(len(b))] == b.tolist() and stored_laws.load_at(other, 5, a) == m
 
 
 def test_stacks_follow_their_model():
@@ -515,7 +555,7 @@ def test_stacks_follow_their_model():
 
 def test_rows_follow_their_model():
     from bendml.laws import to_list
-    from bendml.nn import row_laws
+    from bendml.nn import rope_laws, row_laws
     from bendml.nn.attention import causal_row
     from bendml.nat import nat
     w, v, g = draw(4, 3).astype(int), draw(3).astype(int), draw(4).astype(int)
@@ -527,9 +567,9 @@ def test_rows_follow_their_model():
         from fractions import Fraction
         assert int(row_laws.read(nat(t + 1), to_list([Fraction(float(v)) for v in row]))) == read == t + 1
     x, (cos, sin) = draw(1, 2, 1, 6), angles(2, 6)
-    c = row_laws.Done()
-    for i in reversed(range(3)): c = row_laws.Turn(cos[1, i], sin[1, i], c)
-    inter = list(row_laws.interleaved(c, to_list(list(x[0, 1, 0]))))
+    c = rope_laws.Done()
+    for i in reversed(range(3)): c = rope_laws.Turn(cos[1, i], sin[1, i], c)
+    inter = list(rope_laws.interleaved(c, to_list(list(x[0, 1, 0]))))
     assert np.allclose(rotate(x, cos, sin, 'interleaved')[0, 1, 0], inter, atol=1e-6)
 
 

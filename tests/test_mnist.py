@@ -1,10 +1,14 @@
 "MNIST: the published digits, the same bits in every order and on every number of threads, PyTorch as the judge."
-import subprocess, sys
+import os, signal, subprocess, sys
 import numpy as np, pytest
 from click.testing import CliRunner
 from bendml import mnist
+from bendml.checkpoint import CheckpointError
 from bendml.data import Mnist, load_mnist
+from bendml.nn.layer import leaves
 from bendml.threads import get_threads, set_threads
+from bendml.optim import SGD
+from bendml.train import TrainError
 
 
 @pytest.fixture(scope='module')
@@ -14,9 +18,9 @@ def digits(mnist_dir): return load_mnist(mnist_dir)
 def trained(data, **options):
     "The parameters, and the loss and hits of each epoch."
     p = mnist.init()
-    return p, [(str(e.loss), e.hits) for e in mnist.train(p, data, **options)]
+    return p, [(str(e.loss), e.hits) for e in mnist.train(p, data, progress=False, **options)]
 
-def equal(p, q): return all(np.array_equal(a, b) for a, b in zip(p, q))
+def equal(p, q): return np.array_equal(mnist.MLP.dump(p), mnist.MLP.dump(q))
 
 
 def run(*options):
@@ -59,16 +63,51 @@ def test_fast_is_close_for_pictures_without_a_blank_pixel(digits):
 def test_a_step_is_pytorchs(digits):
     "Twenty steps against PyTorch's autograd and SGD, in float64, so that only a wrong formula could differ."
     torch = pytest.importorskip('torch')
-    p = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in mnist.init()]
+    p = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in leaves(mnist.init())]
     sgd = torch.optim.SGD(p, lr=0.1)
     for i in range(0, 2000, 100):
         x, y = torch.tensor(mnist.pixels(digits.train_images[i:i + 100])), torch.tensor(digits.train_labels[i:i + 100].astype(np.int64))
-        loss = torch.nn.functional.cross_entropy(torch.relu(x.double() @ p[0] + p[1]) @ p[2] + p[3], y)
+        loss = torch.nn.functional.cross_entropy(torch.relu(x.double() @ p[0] + p[1]) @ p[2].T + p[3], y)
         sgd.zero_grad()
         loss.backward()
         sgd.step()
     ours, _ = trained(digits, steps=20)
-    for a, b in zip(ours, p): assert np.abs(a - b.detach().numpy()).max() < 2e-6
+    for a, b in zip(leaves(ours), p, strict=True): assert np.abs(a - b.detach().numpy()).max() < 2e-6
+
+
+def test_convolutions_are_pytorchs(digits):
+    "The convolution network's loss and gradients in float32, against float64 truth."
+    torch = pytest.importorskip('torch')
+    x, y = mnist.pixels(digits.train_images[:20]), digits.train_labels[:20].astype(np.int64)
+    p, g = mnist.fresh(mnist.CONV), mnist.CONV.zeros()
+    from bendml.nn.layers import cross_entropy
+    z, saved = mnist.CONV.forward(p, x)
+    loss, dz = cross_entropy(z, y)
+    mnist.CONV.backward(p, saved, dz, g)
+    def turned(w, c): return w.reshape(len(w), 5, 5, c).permute(0, 3, 1, 2)
+    a, b, c, d, e, f = t = [torch.tensor(w, dtype=torch.float64, requires_grad=True) for w in leaves(p)]
+    F = torch.nn.functional
+    h = F.max_pool2d(torch.relu(F.conv2d(torch.tensor(x).double().view(-1, 1, 28, 28), turned(a, 1), b)), 2)
+    h = F.max_pool2d(torch.relu(F.conv2d(h, turned(c, 8), d)), 2).permute(0, 2, 3, 1).flatten(1)
+    truth = F.cross_entropy(h @ e.T + f, torch.tensor(y))
+    truth.backward()
+    assert abs(loss - truth.item()) < 1e-6
+    for mine, theirs in zip(leaves(g), t, strict=True): assert np.abs(mine - theirs.grad.numpy()).max() < 1e-5*np.abs(theirs.grad.numpy()).max()
+
+
+def test_stopped_and_continued(digits, tmp_path):
+    "In the middle of an epoch and at its end; losses and digits as without a stop. Other data and another network are refused by name."
+    few = Mnist(*(a[:700] for a in digits))
+    whole, lines = trained(few, batch=50, epochs=2)
+    assert trained(few, batch=50, epochs=1, checkpoint=tmp_path/'c')[1] == lines[:1]
+    options = dict(batch=50, epochs=2, checkpoint=tmp_path/'c', progress=False)
+    def stop(model, p): os.kill(os.getpid(), signal.SIGINT); return {}
+    with pytest.raises(KeyboardInterrupt): list(mnist.train(mnist.init(), few, evaluate=stop, evaluate_every=17, **options))
+    p = mnist.init()
+    got = list(mnist.train(p, few, **options))
+    assert [(str(e.loss), e.hits) for e in got] == lines[1:] and got[0].number == 2 and equal(whole, p)
+    with pytest.raises(CheckpointError, match='a run with another data(.|\n)*batches of 25'): trained(few, batch=25, epochs=2, checkpoint=tmp_path/'c')
+    with pytest.raises(CheckpointError, match='another state'): list(mnist.train(mnist.fresh(mnist.CONV), few, network=mnist.CONV, **options))
 
 
 def test_the_other_seeds_differ_and_repeat():
@@ -76,8 +115,9 @@ def test_the_other_seeds_differ_and_repeat():
 
 
 def test_a_diverging_loss_is_told(digits):
-    with pytest.raises(FloatingPointError, match='step .* of epoch 1: try a smaller learning rate than 1e'):
-        list(mnist.train(mnist.init(), digits, lr=1e20, steps=20))
+    with pytest.raises(TrainError, match='the loss is .* at step(.|\n)*a smaller learning rate'): list(mnist.train(mnist.init(), digits, rule=SGD(lr=1e20), steps=20, progress=False))
+    out = CliRunner().invoke(mnist.command, ['--lr', '1e20', '--steps', '20'])
+    assert out.exit_code == 1 and 'a smaller learning rate' in out.output and 'Traceback' not in out.output
 
 
 @pytest.mark.parametrize('options, words', [

@@ -9,7 +9,7 @@ __all__ = ['Row', 'attack', 'table']
 from typing import Iterator, NamedTuple
 
 from ..autograd.symbols import RULES, Check, check, mutants
-from . import attention, layers, rows
+from . import attention, conv, layers, rows
 
 # %% ../../nbs/63c_rules.ipynb #3507f107
 class Row(NamedTuple):

@@ -357,4 +357,5 @@ t
 # - Sums and products only. The exponential, the tanh and their like enter on [Gradient rules](52_symbols.ipynb), where each
 #   backward rule is checked against the derivative of its forward rule.
 # - Floating-point numbers are not a semiring: their addition is not associative. There the two passes agree up to rounding.
-# - An expression here is a tree: `c` above is walked through twice. The next page keeps shared parts shared.
+# - An expression here is a tree: `c` above is walked through twice. [Gradients of array functions](51_gradients.ipynb)
+#   keeps shared parts shared.

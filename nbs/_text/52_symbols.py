@@ -77,21 +77,21 @@ def _literal(x: float) -> str:
 
 # %%
 #| export
-class Sym:
-    "A real number as a symbol, with a sample value and its derivatives: input -> Sym."
+class Sums:
+    "The arithmetic of a symbol: sums, products, powers, and their derivatives."
     __slots__ = ('sheet', 'name', 'sample', 'rates')
     def __init__(self, sheet: Sheet, name: str, sample: float, rates: dict = {}):
         self.sheet, self.name, self.sample, self.rates = sheet, name, sample, rates
 
-    def lift(self, x) -> 'Sym': return x if isinstance(x, Sym) else Sym(self.sheet, _literal(float(x)), float(x))
-    def plain(self) -> 'Sym': return Sym(self.sheet, self.name, self.sample)
+    def lift(self, x) -> 'Sym': return x if isinstance(x, Sums) else type(self)(self.sheet, _literal(float(x)), float(x))
+    def plain(self) -> 'Sym': return type(self)(self.sheet, self.name, self.sample)
     def __repr__(self): return f'{self.name} ≈ {self.sample:.3g}'
 
     def _both(self, op, a, b, sample, da, db):
         "a op b, whose derivatives are da(a') + db(b')."
         rates = {k: da(r) for k, r in a.rates.items()}
         for k, r in b.rates.items(): rates[k] = rates[k] + db(r) if k in rates else db(r)
-        return Sym(self.sheet, self.sheet.define(f'({op} {a.name} {b.name})'), sample, rates)
+        return type(self)(self.sheet, self.sheet.define(f'({op} {a.name} {b.name})'), sample, rates)
 
     def __add__(a, b):
         if isinstance(b, np.ndarray): return NotImplemented
@@ -111,7 +111,7 @@ class Sym:
         return a._both('*', a, b, a.sample*b.sample, lambda r: r*b.plain(), lambda r: a.plain()*r)
     def __truediv__(a, b):
         if isinstance(b, np.ndarray): return NotImplemented
-        return a*b.reciprocal() if isinstance(b, Sym) else a*Sym(a.sheet, _literal(1/Fraction(float(b))), 1/float(b))
+        return a*b.reciprocal() if isinstance(b, Sums) else a*type(a)(a.sheet, _literal(1/Fraction(float(b))), 1/float(b))
     def __neg__(a): return a.lift(0) - a
     def __radd__(a, b): return a.lift(b) + a
     def __rsub__(a, b): return a.lift(b) - a
@@ -119,6 +119,15 @@ class Sym:
     def __rtruediv__(a, b): return a.lift(b)/a
     def __pow__(a, n): return math.prod([a]*n) if isinstance(n, int) and n > 0 else NotImplemented
 
+
+# %% [markdown]
+# An exponential or a root is an unknown, with its facts and its derivative; and here are the comparisons.
+
+# %%
+#| export
+class Sym(Sums):
+    "A real number as a symbol, with a sample value and its derivatives: input -> Sym."
+    __slots__ = ()
     def _function(a, name: str, sample: float, rate: Callable, *facts: str):
         "An unknown function of `a`, with facts about its value `{}`, and its derivative."
         known = a.sheet.unknown((name, a.name), f'{name}_{a.name}' if a.name.isalnum() else f'{name}_{len(a.sheet.names)}', *facts)
@@ -367,7 +376,7 @@ assert all(a.result != 'unsat' for a in discharge(sheet.text()))
 # ## What this does not show
 #
 # - Fixed sizes: three inputs of a softmax are not all numbers of inputs. For the softmax there is a proof for all sizes, on
-#   [Laws of layers](67_layer_laws.ipynb).
+#   [Laws of rows](67b_row_laws.ipynb).
 # - Real numbers, not floats. That the fast exponential is the exponential, to a rounding, is measured on
 #   [Elementary functions](60_elementary.ipynb).
 # - A point where the code changes its way, such as the kink of the ReLU, has no derivative; nothing is claimed there.

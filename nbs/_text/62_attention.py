@@ -39,7 +39,7 @@ def show(*names):
 # ## The causal softmax
 #
 # Row $t$ of the scores is read up to column $t$ and no further; the rest is set to zero. It returns how many scores it has
-# read, and the law `causal` on [Laws of layers](67_layer_laws.ipynb) says that this is $t + 1$.
+# read, and the law `causal` on [Laws of rows](67b_row_laws.ipynb) says that this is $t + 1$.
 
 # %%
 #| export

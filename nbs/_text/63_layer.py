@@ -25,21 +25,37 @@
 # %%
 #| hide
 #| export
+import functools
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
 import numpy as np
 from numpy import float32
 
+
 # %% [markdown]
 # ## Types
 #
 # The type of an array is the size of its last axis; the axes before it are batch and time, and free. Whole numbers, such as
-# tokens, have the type `'ids'`. A pair of arrays has a pair of types. `None` is not known yet.
+# tokens, have the type `'ids'`. A pair of arrays has a pair of types. `None` is not known yet. What is stored in another way
+# than as an array, such as a matrix of which most entries are zero, says its type itself.
+#
+# A row may be a picture: its numbers are height × width × channels. Its type is then a `Grid`. A picture fits where any row of
+# its size fits, but a picture of other sides does not.
 
 # %%
 #| export
-Type = int | str | tuple | None
+@dataclass(frozen=True)
+class Grid:
+    "The type of rows that are pictures."
+    height: int
+    width: int
+    channels: int    # innermost
+    sides = property(lambda self: (self.height, self.width, self.channels))
+    size = property(lambda self: self.height*self.width*self.channels)
+    def __str__(self): return f'{self.height}×{self.width}×{self.channels}'
+
+Type = int | str | tuple | Grid | None
 
 class LayerError(ValueError):
     "Layers, arrays or derivatives that do not fit: where, expected, observed, and a hint."
@@ -49,18 +65,22 @@ class LayerError(ValueError):
 def show(t: Type) -> str:
     "A type in words."
     if isinstance(t, tuple): return f"({', '.join(map(show, t))})"
-    return f'Mat<B, {t}>' if isinstance(t, int) else 'whole numbers' if t == 'ids' else 'anything'
+    return f'Mat<B, {t}>' if isinstance(t, int | Grid) else 'whole numbers' if t == 'ids' else 'anything'
 
 def meet(a: Type, b: Type, where: str) -> Type:
     "The type that is both; `LayerError` if there is none."
     if a is None or b is None or a == b: return b if a is None else a
+    for grid, row in ((a, b), (b, a)):
+        if isinstance(grid, Grid) and row == grid.size: return grid
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b): return tuple(meet(x, y, where) for x, y in zip(a, b))
     raise LayerError(where, show(a), show(b))
 
 def type_of(x: Any, where: str) -> Type:
     "The type of an array or a pair of arrays; `LayerError` for what is neither float32 nor whole numbers."
     if isinstance(x, tuple): return tuple(type_of(v, where) for v in x)
-    if not isinstance(x, np.ndarray): raise LayerError(where, 'an array', type(x).__name__)
+    if not isinstance(x, np.ndarray):
+        if isinstance(t := getattr(x, 'type', None), int | Grid): return t
+        raise LayerError(where, 'an array', type(x).__name__)
     if np.issubdtype(x.dtype, np.integer): return 'ids'
     if x.dtype != float32: raise LayerError(where, 'float32', x.dtype, 'x.astype(np.float32)')
     if x.ndim == 0: raise LayerError(where, 'at least one axis', 'a single number')
@@ -84,24 +104,15 @@ def leaves(p: Any) -> Iterator[np.ndarray]:
     else: yield p
 
 @dataclass(frozen=True)
-class Layer:
-    "The protocol. A new layer defines `_forward` and `_backward`, and what it has of `shapes`, `takes` and `gives`."
-    takes = gives = None   # types; None: anything, and the same as the input
-
+class Parameters:
+    "What has parameters, named arrays of known shapes, of its own or in its parts."
     def shapes(self) -> dict[str, tuple[int, ...]]:
         "The names and shapes of its own parameters."
         return {}
     def parts(self) -> tuple['Layer', ...]:
         "The layers that it is made of."
         return ()
-    def out(self, t: Type = None) -> Type:
-        "The type of the output for an input of type `t`; `LayerError` if it does not fit."
-        t = meet(self.takes, t, self.name)
-        return t if self.gives is None else self.gives
-    def _forward(self, p, x): raise NotImplementedError
-    def _backward(self, p, saved, dy, g): raise NotImplementedError
-
-    @property
+    @functools.cached_property
     def name(self) -> str: return repr(self) if len(repr(self)) < 60 else type(self).__name__
     @property
     def count(self) -> int:
@@ -119,6 +130,11 @@ class Layer:
         return tuple(q.init(rng) for q in self.parts()) or self.fresh(rng)
     def fresh(self, rng: np.random.Generator) -> tuple: return self.zeros()
 
+
+# %%
+#| export
+class Flat(Parameters):
+    "Parameters as one row of numbers, and back."
     def dump(self, p: tuple) -> np.ndarray:
         "All parameters as one row of numbers."
         self.store(p, a := np.empty(self.count, float32))
@@ -136,6 +152,21 @@ class Layer:
         "Write parameters into a row of numbers, from place `at` on."
         if at < 0 or len(a) < at + self.count: raise LayerError(f'store {self.name}', f'room for {self.count} numbers from place {at}', f'{len(a)} numbers in all')
         for w in leaves(p): a[at:at + w.size] = w.ravel(); at += w.size
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class Layer(Flat):
+    "The protocol. A new layer defines `_forward` and `_backward`, and what it has of `shapes`, `takes` and `gives`."
+    takes = gives = None   # types; None: anything, and the same as the input
+
+    def out(self, t: Type = None) -> Type:
+        "The type of the output for an input of type `t`; `LayerError` if it does not fit."
+        t = meet(self.takes, t, self.name)
+        return t if self.gives is None else self.gives
+    def _forward(self, p, x): raise NotImplementedError
+    def _backward(self, p, saved, dy, g): raise NotImplementedError
 
     def forward(self, p: tuple, x: Any) -> tuple[Any, tuple]:
         "The output, and what the way back needs."

@@ -3,7 +3,7 @@
 
 # %% [markdown]
 # # Layers
-# > What networks are made of: linear maps, embeddings, activations, norms, attention, and the losses they learn from.
+# > What stands between linear maps: activations, norms, dropout, attention; and the losses that networks learn from.
 
 # %% [markdown]
 # Each layer here is a record of sizes around a pair of passes from [Rows](61_rows.ipynb) or [Attention](62_attention.ipynb),
@@ -18,149 +18,13 @@ from typing import Callable
 import numpy as np
 from numpy import float32, uint32
 
-from bendml.autograd.symbols import RULES, Rule, check
 from bendml.nn.attention import CONVENTIONS, angles, attend, attend_back, rotate
 from bendml.nn.elementary import mix, sigmoid, tanh
-from bendml.nn.layer import Add, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate
+from bendml.nn.layer import Fork, Layer, LayerError, Mul, Residual, Seq
+from bendml.nn.linear import Embedding, Linear, LinearFirst, Positions, Tied, check_ids
 from bendml.nn import rows
-from bendml.nn.rows import _ALL
 from bendml.threads import get_threads
 from numba import njit, prange
-
-
-# %% [markdown]
-# ## Linear
-#
-# $y = xW^\top + b$. A row of $W$ holds the weights of one output, as PyTorch and Llama files store it. On the way back
-# $dx = dy\,W$, $dW = dy^\top x$, and $db$ is the sum of $dy$ over all rows.
-
-# %%
-#| export
-@dataclass(frozen=True)
-class Linear(Layer):
-    "y = x W^T + b, W (m, n)."
-    n: int              # numbers in
-    m: int              # numbers out
-    bias: bool = True
-    takes, gives = property(lambda self: self.n), property(lambda self: self.m)
-    def shapes(self): return {'w': (self.m, self.n)} | ({'b': (self.m,)} if self.bias else {})
-    def fresh(self, rng):
-        w = rng.uniform(-self.n**-.5, self.n**-.5, (self.m, self.n)).astype(float32)
-        return (w, np.zeros(self.m, float32))[:1 + self.bias]
-    def _forward(self, p, x):
-        y = x.reshape(-1, self.n) @ p[0].T
-        if self.bias: y += p[1]
-        return y.reshape(*x.shape[:-1], self.m), (p[0], x)
-    def _parameters_back(self, saved, dy, g):
-        accumulate(g[0], dy.T @ saved[1].reshape(-1, self.n), 'W')
-        if self.bias: accumulate(g[1], dy.sum(0), 'b')
-    def _backward(self, p, saved, dy, g):
-        dy = dy.reshape(-1, self.m)
-        self._parameters_back(saved, dy, g)
-        return (dy @ saved[0]).reshape(saved[1].shape)
-
-class LinearFirst(Linear):
-    "A linear layer that stands first: nobody needs the derivative by its input, and it is zero."
-    def _backward(self, p, saved, dy, g):
-        self._parameters_back(saved, dy.reshape(-1, self.m), g)
-        return np.broadcast_to(float32(0), saved[1].shape)
-
-
-# %%
-#| hide
-#| export
-def _layer(layer, inputs):
-    "A layer's passes on symbols: its parameters are inputs, and so is x, unless it is given."
-    shapes = layer.shapes()
-    def passes(forward, back):
-        def ahead(**a): return forward(layer, tuple(a[n] for n in shapes), a.get('x', inputs))
-        def backward(saved, dy):
-            g = tuple(np.zeros(s, object) for s in shapes.values())
-            dx = back(layer, (), saved, dy, g)
-            return ((dx,) if dx is not None else ()) + g
-        return ahead, backward
-    return passes
-
-
-# %%
-#| export
-RULES['linear'] = Rule(Linear._forward, Linear._backward, _layer(Linear(2, 3), None), {'x': (2, 2), 'w': (3, 2), 'b': (3,)})
-
-
-# %%
-#| hide
-def show(*names):
-    for name in names:
-        c = check(name)
-        assert c.verdict == 'confirmed', c
-        print(c)
-
-
-# %%
-show('linear')
-
-
-# %% [markdown]
-# ## Embedding
-#
-# A table with one row for each token. On the way back every token adds to its row, in order. Tokens are checked first:
-# a number outside of the table would read, or write, somewhere else.
-
-# %%
-#| export
-@njit(cache=True, parallel=True)
-def _scatter(ids, dy, g):
-    "g[ids[i]] += dy[i], in the order of i; the columns are shared out, so no two threads meet."
-    n, (_, m) = len(ids), g.shape
-    for block in prange((m + 15)//16):
-        for i in range(n):
-            for j in range(16*block, min(16*block + 16, m)): g[ids[i], j] += dy[i, j]
-
-def check_ids(ids: np.ndarray, size: int, where: str) -> None:
-    "`LayerError` unless all are from 0 to size - 1."
-    if ids.size and not (0 <= ids.min() and ids.max() < size):
-        bad = ids.ravel()[np.flatnonzero((ids.ravel() < 0) | (ids.ravel() >= size))[0]]
-        raise LayerError(where, f'whole numbers from 0 to {size - 1}', int(bad))
-
-@dataclass(frozen=True)
-class Embedding(Layer):
-    "A row for each token."
-    size: int   # V, how many tokens there are
-    width: int  # C, numbers in a row
-    takes, gives = 'ids', property(lambda self: self.width)
-    def shapes(self): return {'table': (self.size, self.width)}
-    def fresh(self, rng): return rng.normal(0, .02, (self.size, self.width)).astype(float32),
-    def _forward(self, p, ids):
-        check_ids(ids, self.size, self.name)
-        return p[0][ids], ids
-    def _backward(self, p, ids, dy, g):
-        _scatter_into(ids.ravel(), dy.reshape(-1, self.width), g[0])
-
-def _scatter_into(ids, dy, g): (_scatter if dy.dtype == float32 else _scatter.py_func)(ids, np.ascontiguousarray(dy), g)
-
-@dataclass(frozen=True)
-class Positions(Layer):
-    "Adds a learnt row to each position: (B, T, C) to (B, T, C)."
-    longest: int  # positions
-    width: int
-    takes = gives = property(lambda self: self.width)
-    def shapes(self): return {'table': (self.longest, self.width)}
-    def fresh(self, rng): return rng.normal(0, .02, (self.longest, self.width)).astype(float32),
-    def _forward(self, p, x):
-        if x.ndim < 2 or x.shape[-2] > self.longest: raise LayerError(self.name, f'(B, T, {self.width}) with T up to {self.longest}', x.shape)
-        return x + p[0][:x.shape[-2]], None
-    def _backward(self, p, saved, dy, g):
-        T = dy.shape[-2]
-        accumulate(g[0][:T], dy.reshape(-1, T, self.width).sum(0), 'positions')
-        return dy
-
-
-# %%
-#| export
-RULES['embedding'] = Rule(Embedding._forward, Embedding._backward, _layer(Embedding(3, 2), np.array([2, 0, 2])), {'table': (3, 2)})
-
-# %%
-show('embedding')   # one token occurs twice
 
 
 # %% [markdown]
@@ -175,10 +39,10 @@ class Activation(Layer):
     keeps_output = False   # whether the way back needs the output, or the input
     def _forward(self, p, x):
         x = np.ascontiguousarray(x)
-        rows.map_all(type(self).forwards, x.ravel(), (y := np.empty_like(x)).reshape(-1))
+        rows.map_all(type(self).forwards, x.reshape(-1), (y := np.empty_like(x)).reshape(-1))
         return y, y if self.keeps_output else x
     def _backward(self, p, saved, dy, g):
-        rows.map_back(type(self).backwards, saved.ravel(), np.ascontiguousarray(dy).ravel(), (dx := np.empty_like(saved)).reshape(-1))
+        rows.map_back(type(self).backwards, saved.reshape(-1), np.ascontiguousarray(dy).reshape(-1), (dx := np.empty_like(saved)).reshape(-1))
         return dx
 
 def _activation(name: str, doc: str, forwards: Callable, backwards: Callable, keeps_output: bool = False) -> type:
@@ -416,4 +280,4 @@ for bad in (lambda: cross_entropy(np.zeros((2, 3), float32), np.array([0, 3])), 
 # %% [markdown]
 # ## What this does not show
 #
-# There is no batch norm, since it mixes the examples of a batch, and no convolution yet.
+# There is no batch norm, since it mixes the examples of a batch.

@@ -16,7 +16,7 @@
 from typing import Iterator, NamedTuple
 
 from bendml.autograd.symbols import RULES, Check, check, mutants
-from bendml.nn import attention, layers, rows
+from bendml.nn import attention, conv, layers, rows
 
 
 # %%

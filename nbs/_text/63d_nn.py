@@ -8,11 +8,12 @@
 # %%
 #| hide
 #| export
-from bendml.nn.layer import Add, Both, Fork, Id, Layer, LayerError, Mul, Residual, Seq, accumulate, leaves
+from bendml.nn.conv import Conv2d, Conv2dFirst, MaxPool
+from bendml.nn.layer import Add, Both, Fork, Grid, Id, Layer, LayerError, Mul, Residual, Seq, accumulate, leaves
 from bendml.nn.layers import (GELU, Attend, Dropout, Embedding, GELUErf, LayerNorm, Linear, LinearFirst, LogSoftmax, Positions, ReLU, RMSNorm,
-                              Sigmoid, SiLU, Softmax, Tanh, cross_entropy, mean_squared_error, self_attention, swiglu)
-_all_ = ['Add', 'Attend', 'Both', 'Dropout', 'Embedding', 'Fork', 'GELU', 'GELUErf', 'Id', 'Layer', 'LayerError', 'LayerNorm', 'Linear', 'LinearFirst',
-         'LogSoftmax', 'Mul', 'Positions', 'RMSNorm', 'ReLU', 'Residual', 'Seq', 'SiLU', 'Sigmoid', 'Softmax', 'Tanh', 'accumulate', 'cross_entropy', 'leaves',
+                              Sigmoid, SiLU, Softmax, Tanh, Tied, cross_entropy, mean_squared_error, self_attention, swiglu)
+_all_ = ['Add', 'Attend', 'Both', 'Conv2d', 'Conv2dFirst', 'Dropout', 'Embedding', 'Fork', 'GELU', 'GELUErf', 'Grid', 'Id', 'Layer', 'LayerError', 'LayerNorm',
+         'Linear', 'LinearFirst', 'LogSoftmax', 'MaxPool', 'Mul', 'Positions', 'RMSNorm', 'ReLU', 'Residual', 'Seq', 'SiLU', 'Sigmoid', 'Softmax', 'Tanh', 'Tied', 'accumulate', 'cross_entropy', 'leaves',
          'mean_squared_error', 'self_attention', 'swiglu']
 
 # %%
@@ -22,6 +23,7 @@ net, net.count
 
 # %% [markdown]
 # - [Elementary functions](60_elementary.ipynb), [rows](61_rows.ipynb) and [attention](62_attention.ipynb): the loops, forwards and backwards.
-# - [What a layer is](63_layer.ipynb), and [the layers](63b_layers.ipynb).
-# - [All gradient rules](63c_rules.ipynb), [laws of layers](67_layer_laws.ipynb) and [of rows](67b_row_laws.ipynb).
-# - [Optimizers](68_optim.ipynb), and [training](73_train.ipynb).
+# - [What a layer is](63_layer.ipynb); [linear maps and tables](63a_linear.ipynb), [the other layers](63b_layers.ipynb), [convolution](63bc_conv.ipynb).
+# - [All gradient rules](63c_rules.ipynb), laws [of layers](67_layer_laws.ipynb), [of storing them](67a_stored_laws.ipynb),
+#   [of rows](67b_row_laws.ipynb), [of rotary positions](67c_rope_laws.ipynb) and [of shards](67d_shard_laws.ipynb).
+# - [Optimizers](68_optim.ipynb), [several processes](68b_processes.ipynb), and [training](69_train.ipynb).

@@ -3,22 +3,21 @@
 
 # %% [markdown]
 # # Laws of rows
-# > The linear layer and the softmax for all sizes, causality, the two conventions of rotary positions, and the mean of shards.
+# > The linear layer and the softmax for all sizes, and causality.
 
 # %% [markdown]
 # Obligations at fixed sizes leave a doubt: perhaps it goes wrong at 50,257. Here are laws for rows of every length. As on
-# the page before, the functions are models, in lists, of the loops that run.
+# [Laws of layers](67_layer_laws.ipynb), the functions are models, in lists, of the loops that run.
 
 # %%
 #| hide
 #| export
 from fractions import Fraction
-from typing import Self
 
 from bendml.autograd.scalar import R, distribute, dot, plus, plus_assoc, plus_comm, plus_zero, times, times_assoc, times_comm, times_zero, zero
-from bendml.laws import Cons, List, Nil, abstract, axiom, datatype, law, prove, pure
-from bendml.lists import append, length, length_append
-from bendml.nat import Nat, S, Z, le, mul
+from bendml.laws import Cons, List, Nil, abstract, axiom, law, prove, pure
+from bendml.lists import length
+from bendml.nat import Nat, S, Z, le
 
 
 # %%
@@ -165,6 +164,9 @@ def read(n: Nat, s: List[Fraction]) -> Nat:
         case S(m), Cons(_, r): return S(read(m, r))
         case _, _: return Z()
 
+
+# %%
+#| export
 @pure
 def shares(n: Nat, s: List[Fraction], t: Fraction) -> List[Fraction]:
     "The first n exponentials, each times t."
@@ -199,198 +201,7 @@ def shares_first(n: Nat, s: List[Fraction], z: List[Fraction], t: Fraction):
 # %%
 show(causal, total_first, shares_first)
 
-
-# %% [markdown]
-# ## One convention is the other, rearranged
-#
-# `interleaved` turns neighbours; `half` turns the first half with the second. Put the even places first and the odd ones
-# after them, turn by halves: that is turning neighbours and then putting even places first. The turning itself is left
-# open, so the law holds for floats too, bit by bit. For a row of odd length it is false, and odd sizes are refused.
-
-# %%
-#| export
-@abstract
-class V: "Numbers of any kind."; samples = (0, 1, 2, 3)
-@abstract
-def low(c: V, s: V, a: V, b: V) -> V: return c*a - s*b
-@abstract
-def high(c: V, s: V, a: V, b: V) -> V: return s*a + c*b
-
-@datatype
-class Angles:
-    class Done: pass
-    class Turn:
-        cos: V
-        sin: V
-        rest: Self
-Done, Turn = Angles.Done, Angles.Turn
-
-@pure
-def even(v: List[V]) -> bool:
-    match v:
-        case Nil(): return True
-        case Cons(_, Nil()): return False
-        case Cons(_, Cons(_, r)): return even(r)
-
-@pure
-def evens(v: List[V]) -> List[V]:
-    match v:
-        case Cons(a, Cons(_, r)): return Cons(a, evens(r))
-        case _: return v
-
-@pure
-def odds(v: List[V]) -> List[V]:
-    match v:
-        case Cons(_, Cons(b, r)): return Cons(b, odds(r))
-        case _: return Nil()
-
-@pure
-def interleaved(c: Angles, v: List[V]) -> List[V]:
-    match c, v:
-        case Turn(p, q, r), Cons(a, Cons(b, w)): return Cons(low(p, q, a, b), Cons(high(p, q, a, b), interleaved(r, w)))
-        case _, _: return v
-
-@pure
-def lows(c: Angles, a: List[V], b: List[V]) -> List[V]:
-    match c, a, b:
-        case Turn(p, q, r), Cons(x, u), Cons(y, w): return Cons(low(p, q, x, y), lows(r, u, w))
-        case _, _, _: return a
-
-@pure
-def highs(c: Angles, a: List[V], b: List[V]) -> List[V]:
-    match c, a, b:
-        case Turn(p, q, r), Cons(x, u), Cons(y, w): return Cons(high(p, q, x, y), highs(r, u, w))
-        case _, _, _: return b
-
-@pure
-def halves(c: Angles, a: List[V], b: List[V]) -> List[V]:
-    "The row whose two halves are a and b, turned by halves."
-    return append(lows(c, a, b), highs(c, a, b))
-
-@law(induct='v', gen=['c'], depth=2, split=['c'])
-def lows_evens(c: Angles, v: List[V]):
-    assert even(v)
-    return lows(c, evens(v), odds(v)) == evens(interleaved(c, v))
-
-@law(induct='v', gen=['c'], depth=2, split=['c'])
-def highs_odds(c: Angles, v: List[V]):
-    assert even(v)
-    return highs(c, evens(v), odds(v)) == odds(interleaved(c, v))
-
-@law(induct='v', depth=2)
-def halves_are_equal(v: List[V]):
-    "There are as many even places as odd ones, so evens and odds are the two halves."
-    assert even(v)
-    return length(evens(v)) == length(odds(v))
-
-@law(cite=[lows_evens, highs_odds], opaque=[lows, highs, evens, odds, interleaved, append, even])
-def conventions(c: Angles, v: List[V]):
-    "Rearranged and turned by halves is turned by neighbours and rearranged."
-    assert even(v)
-    return halves(c, evens(v), odds(v)) == append(evens(interleaved(c, v)), odds(interleaved(c, v)))
-
-
-# %%
-show(halves_are_equal, conventions)
-
-
-# %% [markdown]
-# ## The mean of shards
-#
-# Examples are shared out to several computers, equally many to each. The mean of their mean gradients is the mean over all
-# examples. All that is used: gradients add up, can be scaled, and $\tfrac1{nm} = \tfrac1n\cdot\tfrac1m$.
-
-# %%
-#| export
-@abstract
-class G: "Gradients."; samples = (Fraction(0), Fraction(1), Fraction(2))
-@abstract
-def gplus(x: G, y: G) -> G: return x + y
-@abstract
-def gzero() -> G: return Fraction(0)
-@abstract
-def part(n: Nat, x: G) -> G: return x/max(int(n), 1)
-
-@axiom(trigger=('gplus(gplus(x, y), z)', 'gplus(x, gplus(y, z))'))
-def gplus_assoc(x: G, y: G, z: G): return gplus(gplus(x, y), z) == gplus(x, gplus(y, z))
-@axiom
-def gzero_plus(x: G): return gplus(gzero(), x) == x
-@axiom
-def part_plus(n: Nat, x: G, y: G): return part(n, gplus(x, y)) == gplus(part(n, x), part(n, y))
-@axiom
-def part_zero(n: Nat): return part(n, gzero()) == gzero()
-@axiom(trigger='part(n, part(m, x))')
-def part_part(n: Nat, m: Nat, x: G):
-    assert n != Z() and m != Z()
-    return part(n, part(m, x)) == part(mul(n, m), x)
-
-@pure
-def gsum(gs: List[G]) -> G:
-    match gs:
-        case Nil(): return gzero()
-        case Cons(g, r): return gplus(g, gsum(r))
-
-@pure
-def join(shards: List[List[G]]) -> List[G]:
-    match shards:
-        case Nil(): return Nil()
-        case Cons(s, r): return append(s, join(r))
-
-@pure
-def mean(gs: List[G]) -> G: return part(length(gs), gsum(gs))
-
-@pure
-def means(shards: List[List[G]]) -> List[G]:
-    match shards:
-        case Nil(): return Nil()
-        case Cons(s, r): return Cons(mean(s), means(r))
-
-@pure
-def all_of(m: Nat, shards: List[List[G]]) -> bool:
-    "Each shard has m examples."
-    match shards:
-        case Nil(): return True
-        case Cons(s, r): return length(s) == m and all_of(m, r)
-
-@law(induct='s', cite=[gplus_assoc, gzero_plus])
-def gsum_append(s: List[G], t: List[G]): return gsum(append(s, t)) == gplus(gsum(s), gsum(t))
-
-@law(induct='s', cite=[length_append], trigger='join(s); all_of(m, s)')
-def join_length(m: Nat, s: List[List[G]]):
-    assert all_of(m, s)
-    return length(join(s)) == mul(length(s), m)
-
-@law(induct='s', cite=[part_plus, part_zero, gsum_append], trigger='means(s); all_of(m, s)')
-def means_sum(m: Nat, s: List[List[G]]):
-    assert all_of(m, s)
-    return gsum(means(s)) == part(m, gsum(join(s)))
-
-@law(induct='s')
-def means_length(s: List[List[G]]): return length(means(s)) == length(s)
-
-@law(cite=[join_length, means_sum, means_length, part_part], opaque=[gsum, length, join, means, mul, all_of], split=['s', 'm'])
-def mean_of_shards(m: Nat, s: List[List[G]]):
-    "The mean of the shards' means is the mean of all."
-    assert all_of(m, s) and m != Z() and length(s) != Z()
-    return mean(means(s)) == mean(join(s))
-
-
-# %%
-show(mean_of_shards)
-
-
-# %% [markdown]
-# Shards of different sizes are another matter:
-
-# %%
-@law
-def unequal(s: List[List[G]]): return mean(means(s)) == mean(join(s))
-
-t = prove(unequal)
-assert t.verdict == 'refuted'
-t
-
 # %% [markdown]
 # ## What this does not show
 #
-# Float sums depend on their order. Two computers give the bits of one only if the one adds up in the same two parts.
+# Real numbers, not floats: a float sum depends on its order, and these laws hold for floats up to rounding.

@@ -38,10 +38,19 @@ from numba import njit, prange
 #| export
 _PASS = dict(fastmath={'contract'}, error_model='numpy', cache=True, parallel=True)
 
-@njit(**_PASS)
+_PLAIN = dict(error_model='numpy', cache=True)   # each product and each sum is rounded
+
+@njit(**_PLAIN)
+def sgd_few(w, g, lr, decay, scale):
+    for i in range(len(w)):
+        w[i] -= lr*(g[i]*scale + decay*w[i])
+        g[i] = 0
+
+@njit(parallel=True, **_PLAIN)
 def sgd_pass(w, g, lr, decay, scale):
+    "The same, shared out to threads."
     for i in prange(len(w)):
-        w[i] += -lr*(g[i]*scale + decay*w[i])
+        w[i] -= lr*(g[i]*scale + decay*w[i])
         g[i] = 0
 
 @njit(**_PASS)
@@ -162,10 +171,12 @@ class Optimizer:
     def rate(self, steps: int) -> float: return float(self.lr(steps)) if callable(self.lr) else self.lr
     def step(self, layer: Layer, p: tuple, g: tuple, state: State, scale: float = 1.) -> State:
         "Move the parameters, set the gradient to zero, both in place; the state after it."
-        lr, t = self.rate(state.steps), state.steps + 1
+        lr, t, scale = self.rate(state.steps), state.steps + 1, float32(scale)
+        if len({id(w) for w in leaves(p)}) < sum(1 for _ in leaves(p)): raise OptimError(type(self).__name__, 'each array once', 'an array in two places, which would make two steps', '`Tied` has one table for both ends')
         def update(w, dw, *kept):
-            if not all(a.flags.c_contiguous and a.shape == w.shape for a in (w, dw, *kept)): raise OptimError(type(self).__name__, f'arrays of the shape {w.shape}, in C order', [a.shape for a in (dw, *kept)])
-            self.update(*(a.reshape(-1) for a in (w, dw, *kept)), lr=lr, t=t, decay=self.decay if self.decays(w) else 0., scale=float32(scale))
+            for a in (w, dw, *kept):
+                if a.shape != w.shape or not a.flags.c_contiguous: raise OptimError(type(self).__name__, f'arrays of the shape {w.shape}, in C order', [a.shape for a in (dw, *kept)])
+            self.update(w.reshape(-1), dw.reshape(-1), *(a.reshape(-1) for a in kept), lr=lr, t=t, decay=self.decay if self.decays(w) else 0., scale=scale)
         layer.step(update, p, g, *state.kept)
         return replace(state, steps=t)
 
@@ -182,7 +193,7 @@ class SGD(Optimizer):
     kinds = property(lambda self: (float32,) if self.momentum else ())
     def update(self, w, g, *kept, lr, t, decay, scale):
         if self.momentum: momentum_pass(w, g, *kept, float32(lr), float32(self.momentum), float32(decay), scale)
-        else: sgd_pass(w, g, float32(lr), float32(decay), scale)
+        else: (sgd_pass if len(w) > 4096 else sgd_few)(w, g, float32(lr), float32(decay), scale)
 
 @dataclass(frozen=True)
 class AdamW(Optimizer):
