@@ -11,9 +11,9 @@ from ..threads import get_threads
 from numpy import float32
 
 from ..kernel import Buf, Size, f32, kernel, prange, requires, u8
-from ..simd import fma, hsum, load, load_high4, load_low4, prefetch, splat
+from ..simd import fma, hsum, load, load_high4, load_low4, splat
 from .arrays import TensorError, dense, result, typed
-from .weights import AHEAD, SMALL
+from .weights import SMALL
 
 # %% ../../nbs/43c_four_bits.ipynb #5ccb0243
 GROUP = 32  # weights that share a scale; they take 16 bytes
@@ -54,7 +54,6 @@ def dot_i4(w: Buf[u8], at: Size, scale: Buf[f32], s: Size, x: Buf["32*groups", f
     eight, total = splat(f32(8)), splat(f32(0))
     for g in range(groups):
         i, j = at + 16*g, 32*g
-        prefetch(w, i + AHEAD)
         a, b = (load_low4(w, i) - eight)*load(x, j), (load_low4(w, i + 8) - eight)*load(x, j + 8)
         a, b = fma(load_high4(w, i) - eight, load(x, j + 16), a), fma(load_high4(w, i + 8) - eight, load(x, j + 24), b)
         total = fma(splat(scale[s + g]), a + b, total)

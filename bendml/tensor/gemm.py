@@ -156,7 +156,7 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
                     for y in range(cols): c[x*m + j + y] = own[x*cols + y]
 
 # %% ../../nbs/42_gemm.ipynb #63206f36
-SMALL, BIG = 20_000, 2**26  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
+SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
 
 def _panels(a: np.ndarray, b: np.ndarray, c: np.ndarray, fused: bool) -> None:
     "c = a b by rung 4; a and b may be transposed views."

@@ -19,7 +19,7 @@ from numba import prange
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, i8, kernel, requires, u16
-from bendml.simd import (fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, prefetch, products, products_bf16, products_i8, splat,
+from bendml.simd import (fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, products, products_bf16, products_i8, splat,
                          to_bf16 as bits_of_bf16)
 from bendml.tensor.arrays import TensorError, dense, result, typed
 
@@ -56,27 +56,25 @@ def matvec_fours(w: Buf["r*c", f32], x: Buf["c", f32], y: Buf["r", f32], lo: Siz
 # %% [markdown]
 # ## As fast as memory
 #
-# One row at a time, straight through memory, [sixty-four products](04_simd.ipynb) a step; the next two kilobytes are asked for in
-# advance. Reading several rows at once looks cleverer and is slower: the memory sees many places instead of one long run.
+# One row at a time, straight through memory, [sixty-four products](04_simd.ipynb) a step. Two things look cleverer and are not.
+# Reading several rows at once: the memory then sees many places instead of one long run. And asking for the bytes some
+# kilobytes in advance: an older processor was faster that way, but one that recognises a long run by itself was slower by a
+# quarter.
 #
 # But $x$ has to stay in the nearest cache while the weights rush through it, and that holds 32 KB. So rows longer than 2048 are
 # read in pieces, sixteen rows a piece.
 
 # %%
 #| export
-AHEAD, PIECE, GROUP = 2048, 2048, 16  # bytes; columns; rows
+PIECE, GROUP = 2048, 16  # columns; rows
 
 def _dot(dtype, products, widen, one):
     "The product of a piece of a row of weights with x, sixty-four at a time."
-    line, ahead = 64//np.dtype(dtype).itemsize, AHEAD//np.dtype(dtype).itemsize
-
     @kernel
     def dot(w: Buf[dtype], at: Size, x: Buf[f32], p: Size, n: Size):
         requires(at + n <= len(w), p + n <= len(x))
         total, rest = splat(f32(0)), f32(0)
-        for q in range(0, n//64*64, 64):
-            for l in range(0, 64, line): prefetch(w, at + q + ahead + l)
-            total = total + products(w, at + q, x, p + q)
+        for q in range(0, n//64*64, 64): total = total + products(w, at + q, x, p + q)
         for q in range(n//64*64, n//8*8, 8): total = fma(widen(w, at + q), load(x, p + q), total)
         for q in range(n//8*8, n): rest += one(w, at + q)*x[p + q]
         return hsum(total) + rest

@@ -21,9 +21,9 @@ from bendml.threads import get_threads
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires, u8
-from bendml.simd import fma, hsum, load, load_high4, load_low4, prefetch, splat
+from bendml.simd import fma, hsum, load, load_high4, load_low4, splat
 from bendml.tensor.arrays import TensorError, dense, result, typed
-from bendml.tensor.weights import AHEAD, SMALL
+from bendml.tensor.weights import SMALL
 
 # %% [markdown]
 # ## Packing
@@ -86,7 +86,6 @@ def dot_i4(w: Buf[u8], at: Size, scale: Buf[f32], s: Size, x: Buf["32*groups", f
     eight, total = splat(f32(8)), splat(f32(0))
     for g in range(groups):
         i, j = at + 16*g, 32*g
-        prefetch(w, i + AHEAD)
         a, b = (load_low4(w, i) - eight)*load(x, j), (load_low4(w, i + 8) - eight)*load(x, j + 8)
         a, b = fma(load_high4(w, i) - eight, load(x, j + 16), a), fma(load_high4(w, i + 8) - eight, load(x, j + 24), b)
         total = fma(splat(scale[s + g]), a + b, total)
