@@ -57,7 +57,7 @@ Loss = Callable[[Any, Any], tuple[float, Any]]                  # outputs, targe
 
 class TrainError(ArithmeticError):
     "The loss is no longer a number."
-    told = True   # all processes see the same loss
+    told = everywhere = True   # all processes see the same loss
 
 def gradient(model: Layer, loss: Loss, p: tuple, g: tuple, x: Any, target: Any) -> float:
     "The loss of a batch; its gradient is added to `g`."

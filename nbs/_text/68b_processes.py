@@ -30,7 +30,7 @@ from numpy import float32
 #| export
 class ProcessError(RuntimeError):
     "Processes that cannot work together: where, expected, observed, and a hint."
-    told = True   # the others know, and stop too
+    told = everywhere = True   # the others know, and stop too
     def __init__(self, where: str, expected: object, observed: object, hint: str = ''):
         super().__init__(f'{where}\n- expected : {expected}\n- observed : {observed}' + (f'\nhint: {hint}' if hint else ''))
 
@@ -128,7 +128,9 @@ def try_all(world: Alone, work: Callable[[], Any]) -> list[Any]:
     try: made = work()
     except Exception as e: error = e
     said = world.share([made, error and f'{type(error).__name__}: {error}'])
-    if error: raise agreed(error)
+    if error:
+        error.everywhere = all(text == said[0][1] for _, text in said)
+        raise agreed(error)
     for rank, (_, text) in enumerate(said):
         if text: raise ProcessError(f'process {rank} has failed, so process {world.rank} stops', 'no error', text)
     return [made for made, _ in said]
