@@ -34,7 +34,10 @@ def test_a_load_is_its_meaning(name, data, i):
     if name != 'bf16' and name != 'load': assert np.array_equal(out, np.rint(out))
 
 
-PRODUCTS = {name: (word, dtype, njit(lambda w, i, x, j, out: store(out, 0, word(w, i, x, j))))
+def compiled_products(word): return njit(lambda w, i, x, j, out: store(out, 0, word(w, i, x, j)))
+
+
+PRODUCTS = {name: (word, dtype, compiled_products(word))
             for name, word, dtype in (('f32', products, np.float32), ('bf16', products_bf16, np.uint16), ('i8', products_i8, np.int8))}
 
 

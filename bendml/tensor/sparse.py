@@ -56,6 +56,7 @@ def take_rows(first: Size, last: Size, entries: Size, index: Buf["entries", i32,
     "sums[at + j] += value[e]*rows[index[e]*m + j] for each j < m, for e from first to last, in this order."
     requires(last <= entries, m % 64 == 0, at + m <= len(sums), k*m < 2**44, len(sums) < 2**44)
     for c in range(0, m, 64):
+        assert c + 64 <= m
         p = at + c
         s0, s1, s2, s3 = load(sums, p), load(sums, p + 8), load(sums, p + 16), load(sums, p + 24)
         s4, s5, s6, s7 = load(sums, p + 32), load(sums, p + 40), load(sums, p + 48), load(sums, p + 56)

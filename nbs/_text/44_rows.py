@@ -302,6 +302,7 @@ def descend(
 ) -> None:
     "w -= lr*dw; `TensorError` for different shapes."
     ndim = getattr(w, 'ndim', 1)
+    dense('descend: w', w, ndim)
     dw = dense('descend: dw', dw, ndim)
     result('descend: w', w, dw.shape, (dw,))
     descend_loops(w.reshape(-1), dw.reshape(-1), w.size, float32(lr))
