@@ -32,10 +32,8 @@ from bendml.nn.layer import Grid, Layer, Seq, accumulate, leaves
 from bendml.nn.layers import Linear, ReLU
 from bendml.optim import SGD, AdamW, Optimizer, warmup_cosine
 from bendml.processes import Alone, together
-from bendml.simd import load, splat, store
-from bendml.tensor import col_sums, cross_entropy, matmul, matmul_tn
-from bendml.threads import caching, get_threads, set_threads
-from numba import njit, prange
+from bendml.tensor import col_sums, cross_entropy, matmul, matmul_tn, sparse, sparse_matmul
+from bendml.threads import get_threads, set_threads
 
 # %% [markdown]
 # ## The network
@@ -109,95 +107,10 @@ assert abs(np.mean(losses) - 1.6616004) < 1e-5
 # possible: every sum from left to right, starting at zero, each product rounded and then each addition.
 #
 # Four pixels of five are blank. Adding $0 \cdot w$ to a sum changes nothing, not even a rounding, so the blank pixels can
-# be left out, in both products with the pictures. Each batch is written as two lists of non-zero pixels, picture by picture
-# for the way forward and pixel by pixel for the way back.
-
-# %%
-#| export
-class Sparse(NamedTuple):
-    "The non-zero entries of a matrix, row after row: row i has those from `start[i]` to `start[i + 1]`."
-    start: np.ndarray  # (rows + 1,) int32
-    index: np.ndarray  # (entries,) int32, the column
-    value: np.ndarray  # (entries,) float32
-
-
-# %%
-#| export
-@njit(cache=caching())
-def _nonzeros(x, start, index, value):
-    k = 0
-    for i in range(x.shape[0]):
-        start[i] = k
-        for j in range(x.shape[1]):
-            index[k] = j
-            value[k] = float32(x[i, j])/float32(255)
-            k += x[i, j] != 0
-    start[x.shape[0]] = k
-    return k
-
-def sparse(
-    x: np.ndarray,  # (rows, columns) bytes
-) -> Sparse:
-    "The non-zero bytes of a matrix, divided by 255."
-    start, index, value = np.empty(len(x) + 1, np.int32), np.empty(x.size + 1, np.int32), np.empty(x.size + 1, float32)
-    k = _nonzeros(x, start, index, value)
-    return Sparse(start, index[:k].copy(), value[:k].copy())
-
-
-# %%
-s = sparse(np.array([[0, 255, 0], [0, 0, 0], [51, 0, 255]], np.uint8))
-assert s.start.tolist() == [0, 1, 1, 3] and s.index.tolist() == [1, 0, 2]
-s
-
-
-# %% [markdown]
-# One loop does the work of both products: a row of 128 sums takes in row after row of a matrix, each times a number. All 128 stay
-# in [sixteen registers](04_simd.ipynb) until they are done; each still grows strictly from left to right.
-
-# %%
-#| export
-@njit(cache=caching())
-def _take_rows(sums, i, first, last, index, value, rows):
-    "sums[i + j] += value[k]*rows[128*index[k] + j] for each j < 128, for k from first to last, in this order."
-    a0, a1, a2, a3 = load(sums, i), load(sums, i + 8), load(sums, i + 16), load(sums, i + 24)
-    b0, b1, b2, b3 = load(sums, i + 32), load(sums, i + 40), load(sums, i + 48), load(sums, i + 56)
-    c0, c1, c2, c3 = load(sums, i + 64), load(sums, i + 72), load(sums, i + 80), load(sums, i + 88)
-    d0, d1, d2, d3 = load(sums, i + 96), load(sums, i + 104), load(sums, i + 112), load(sums, i + 120)
-    for k in range(first, last):
-        x, r = splat(value[k]), 128*index[k]
-        a0, a1, a2, a3 = a0 + x*load(rows, r), a1 + x*load(rows, r + 8), a2 + x*load(rows, r + 16), a3 + x*load(rows, r + 24)
-        b0, b1, b2, b3 = b0 + x*load(rows, r + 32), b1 + x*load(rows, r + 40), b2 + x*load(rows, r + 48), b3 + x*load(rows, r + 56)
-        c0, c1, c2, c3 = c0 + x*load(rows, r + 64), c1 + x*load(rows, r + 72), c2 + x*load(rows, r + 80), c3 + x*load(rows, r + 88)
-        d0, d1, d2, d3 = d0 + x*load(rows, r + 96), d1 + x*load(rows, r + 104), d2 + x*load(rows, r + 112), d3 + x*load(rows, r + 120)
-    store(sums, i, a0), store(sums, i + 8, a1), store(sums, i + 16, a2), store(sums, i + 24, a3)
-    store(sums, i + 32, b0), store(sums, i + 40, b1), store(sums, i + 48, b2), store(sums, i + 56, b3)
-    store(sums, i + 64, c0), store(sums, i + 72, c1), store(sums, i + 80, c2), store(sums, i + 88, c3)
-    store(sums, i + 96, d0), store(sums, i + 104, d1), store(sums, i + 112, d2), store(sums, i + 120, d3)
-
-
-# %% [markdown]
-# Rows of the result are shared out to the threads. Since each number is computed by one thread, in the one order, the bits do
-# not depend on how many there are.
-
-# %%
-#| export
-@njit(cache=caching(), parallel=True)
-def _sparse_loops(start, index, value, rows, out):
-    for i in prange(len(start) - 1):
-        if start[i] < start[i + 1]: _take_rows(out, 128*i, start[i], start[i + 1], index, value, rows)
-
-def sparse_matmul(
-    x: Sparse,                      # (n, k)
-    w: np.ndarray,                  # (k, 128)
-    out: np.ndarray | None = None,  # (n, 128)
-    add: bool = False,              # to what is in `out`
-) -> np.ndarray:                    # (n, 128)
-    "x w, each sum from left to right."
-    if out is None: out, add = np.zeros((len(x.start) - 1, HIDDEN), float32), True
-    if not add: out.fill(0)
-    _sparse_loops(*x, w.reshape(-1), out.reshape(-1))
-    return out
-
+# be [left out](44b_sparse.ipynb), in both products with the pictures. Each batch is written as two lists of non-zero pixels,
+# picture by picture for the way forward and pixel by pixel for the way back. Pictures are independent of each other on the way
+# forward, and the 784 rows of $W_1$ on the way back, so both are shared out to the threads, and the bits do not depend on how many
+# there are.
 
 # %% [markdown]
 # ## The first layer
@@ -230,7 +143,7 @@ class Pixels(Layer):
         y += p[1]
         return y, x
     def _backward(self, p, x, dy, g):
-        if isinstance(x, Pictures): sparse_matmul(x.by_pixel, dy, g[0], add=True)
+        if isinstance(x, Pictures): sparse_matmul(x.by_pixel, dy, out=g[0], add=True)
         else: accumulate(g[0], matmul_tn(x, dy, order='sequential'), 'W')
         accumulate(g[1], col_sums(dy), 'b')
         return np.broadcast_to(float32(0), x.shape)
