@@ -7,6 +7,7 @@ __all__ = ['SOLVERS', 'LIMIT', 'WALL', 'GRACE', 'Answer', 'serve', 'discharge']
 
 # %% ../../nbs/11_solvers.ipynb #15da76b3
 import atexit, json, os, select, subprocess, sys, threading, time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -87,7 +88,7 @@ def serve(solver: str) -> None:
         print(json.dumps([number, vars(answer)]), file=out, flush=True)
 
 # %% ../../nbs/11_solvers.ipynb #ad697b26
-_NUMBER, _LOCK = count(), threading.Lock()
+_NUMBER, _LOCKS = count(), {s: threading.Lock() for s in SOLVERS}
 _WORKERS: dict[tuple, '_Worker'] = {}   # (solver, the process that asks) -> its process
 
 # %% ../../nbs/11_solvers.ipynb #de26e3a0
@@ -135,8 +136,9 @@ def discharge(
     model: bool = False,                    # also the values of the constants, if `sat`
 ) -> tuple[Answer, ...]:                    # one for each solver
     "Ask solvers whether a text is satisfiable."
-    with _LOCK:
+    with ExitStack() as locks:
         asked = []
+        for solver in sorted(solvers): locks.enter_context(_LOCKS[solver])
         for solver in solvers:
             key = solver, os.getpid()
             if key not in _WORKERS: _WORKERS[key] = _Worker(solver)
