@@ -223,7 +223,7 @@ def write_model(folder: Path, model: gpt2.Gpt2, tokenizer: Tokenizer) -> None:
 
 # %% [markdown]
 # `tools/train_mini.py` does all of this. It can be stopped and continued, and gives the same bits as if it had not been, as
-# [training](73_train.ipynb) promises. This is what it wrote down when the model in this repository was trained: how surprised
+# [training](69_train.ipynb) promises. This is what it wrote down when the model in this repository was trained: how surprised
 # the model was by files that it had never seen.
 
 # %%
