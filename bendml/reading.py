@@ -153,10 +153,12 @@ def read_layer(G: Size, share: Size, d: Size, T: Size, c: Size, e: Size, f: Size
     requires(qkv_size <= 512, o_size <= 512, up_size <= 512, down_size <= 512, qkv_at + qkv_units*(c*qkv_size) <= len(w), o_at + (2*c)*(e*o_size) <= len(w))
     requires(up_at + up_units*(c*up_size) <= len(w), down_at + (2*c)*(f*down_size) <= len(w), bias + 192*c + 16*qkv_units + 16*up_units <= len(v))
     high = (N + parts - 1)//parts
+    assert 1 <= high
     for t in prange(parts):
         lo = t*high
         if lo < N:
             count = min(high, N - lo)
+            assert count*(16*qkv_units) <= high*(16*qkv_units)
             assert lo*(16*qkv_units) + count*(16*qkv_units) <= N*(16*qkv_units)
             assert (lo + count)*(32*c) <= N*(32*c)
             own = np.empty(count*(16*qkv_units), f32)
@@ -186,6 +188,7 @@ def read_layer(G: Size, share: Size, d: Size, T: Size, c: Size, e: Size, f: Size
         lo = t*high
         if lo < N:
             count = min(high, N - lo)
+            assert count*(32*c) <= high*(32*c)
             assert lo*(32*c) + count*(32*c) <= N*(32*c)
             own = np.empty(count*(32*c), f32)
             answer(lo, count, N, G*share, d, c, e, f, qkv_units, up_units, eps, centred, gated, w, o_size, o_at, up_size, up_at, down_size, down_at, v, bias, x, o, own)

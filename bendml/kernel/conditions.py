@@ -7,6 +7,8 @@ __all__ = ['joined', 'races', 'conditions', 'step_up', 'stays_up', 'hints', 'hin
 
 # %% ../../nbs/27c_conditions.ipynb #af5f8435
 import ast, re
+from collections import Counter
+from functools import reduce
 from itertools import combinations, product
 from typing import Iterator
 
@@ -158,14 +160,25 @@ def _products(*terms: Term) -> list[tuple[Term, Term]]:
             todo += t.args
     return list(found.values())
 
-def step_up(x: Term, y: Term, c: Term) -> Term:
-    "If x < y and c is not negative, x*c + c <= y*c."
-    times = lambda a: App('*', (a, c), INT)
-    return implies((less(literal(0), c, '<='), less(x, y)), less(App('+', (times(x), c), INT), times(y), '<='))
+def step_up(x: Term, y: Term, *by: Term) -> Term:
+    "If x < y and no factor is negative, x*c + c <= y*c, where c is the product of the factors."
+    times = lambda a, b: App('*', (a, b), INT)
+    c = reduce(times, by)
+    return implies((*(less(literal(0), b, '<=') for b in by), less(x, y)), less(App('+', (times(x, c), c), INT), times(y, c), '<='))
 
 def stays_up(x: Term, c: Term) -> Term:
     "A product of two numbers that are not negative is not negative."
     return implies((less(literal(0), c, '<='), less(literal(0), x, '<=')), less(literal(0), App('*', (x, c), INT), '<='))
+
+def _factors(t: Term) -> list[Term]:
+    return [f for a in t.args for f in _factors(a)] if isinstance(t, App) and t.op == '*' else [t]
+
+def _inside(p: tuple[Term, Term], q: tuple[Term, Term]) -> list[Term]:
+    "The first fact for products that differ in one of several factors, where that stands inside: (x*a)*b and (y*a)*b."
+    here, there = (Counter(f for a in t for f in _factors(a)) for t in (p, q))
+    x, y, by = ([*c.elements()] for c in (here - there, there - here, here & there))
+    if len(x) != 1 or len(y) != 1 or x[0] in p and y[0] in q: return []
+    return [step_up(*x, *y, *by), step_up(*y, *x, *by)]
 
 def hints(facts: tuple[Term, ...], goal: Term) -> list[Term]:
     "Instances of the two facts, for the products in some terms."
@@ -176,6 +189,7 @@ def hints(facts: tuple[Term, ...], goal: Term) -> list[Term]:
             for x, c in (p, p[::-1]):
                 for y, d in (q, q[::-1]):
                     if c == d and x != y: out += [step_up(x, y, c), step_up(y, x, c)]
+            out += _inside(p, q)
     return list(dict.fromkeys(out))[:200]
 
 def hinted(check: Check) -> Check:

@@ -48,13 +48,16 @@ def pack_long(b: Buf[f32], at: Size, br: Size, bc: Size, k: Size, m: Size, out: 
     requires(1 <= k, m == 0 or at + (k - 1)*br + (m - 1)*bc < len(b), to + (m + 47)*k <= len(out))
     for j in range(0, m, LONG):
         left = min(LONG, m - j)
-        assert j*k + 48*k <= (m + 47)*k
+        assert (j + 48)*k <= (m + 47)*k
         for p in range(k):
+            assert p*br + br <= k*br
             q, o = max(at + p*br + j*bc, 0), max(to + j*k + p*LONG, 0)
             if bc == 1 and left == LONG:
                 for x in range(0, LONG, 8): store(out, o + x, load(b, q + x))
             else:
-                for x in range(left): out[o + x] = b[q + x*bc]
+                for x in range(left):
+                    assert (j + x)*bc + bc <= m*bc
+                    out[o + x] = b[q + x*bc]
                 for x in range(left, LONG): out[o + x] = f32(0)
 
 @kernel
@@ -65,10 +68,13 @@ def pack_high(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: 
         left = min(HIGH, n - i)
         assert i*k + 8*k <= (n + 7)*k
         for p in range(k):
+            assert p*ac + ac <= k*ac
             q, o = max(at + i*ar + p*ac, 0), max(i*k + p*HIGH, 0)
             if ar == 1 and left == HIGH: store(out, o, load(a, q))
             else:
-                for x in range(left): out[o + x] = a[q + x*ar]
+                for x in range(left):
+                    assert (i + x)*ar + ar <= n*ar
+                    out[o + x] = a[q + x*ar]
                 for x in range(left, HIGH): out[o + x] = f32(0)
 
 # %% ../../nbs/60c_products.ipynb #77a819a4
@@ -81,7 +87,9 @@ def wide_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32], p
     for i in range(0, n, HIGH):
         for j in range(0, m, LONG):
             rows, cols, to = min(HIGH, n - i), min(LONG, m - j), at + i*stride + j
-            if i < copied: wide_cut(k, a, at_a + i*ar, ac, ar, panels, at_b + j*k, c, to, stride, rows, cols, first, square)
+            if i < copied:
+                assert (i + 8)*ar <= n*ar
+                wide_cut(k, a, at_a + i*ar, ac, ar, panels, at_b + j*k, c, to, stride, rows, cols, first, square)
             else: wide_cut(k, panel_a, (i - copied)*k, HIGH, 1, panels, at_b + j*k, c, to, stride, rows, cols, first, square)
 
 # %% ../../nbs/60c_products.ipynb #43cef386
@@ -133,8 +141,11 @@ def product_shared(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: S
     pack_all(b, br, bc, k, m, panels)
     for t in prange((n + tall - 1)//tall):
         i = t*tall
+        assert i < n
         rows = min(tall, n - i)
         assert rows*m <= n*m
+        assert rows*m <= tall*m
+        assert i*ar + rows*ar <= n*ar
         own = np.empty(rows*m, f32)
         if add:
             for x in range(rows*m): own[x] = c[i*m + x]

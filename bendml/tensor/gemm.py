@@ -163,7 +163,9 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
                 own = np.empty(n*cols, f32)
                 gemm_panels(a, 0, ar, ac, b, j*bc, br, bc, own, 0, cols, n, k, cols, fused)
                 for x in range(n):
-                    for y in range(cols): c[x*m + j + y] = own[x*cols + y]
+                    for y in range(cols):
+                        assert j + y < j + wide and j + y < m
+                        c[x*m + j + y] = own[x*cols + y]
 
 # %% ../../nbs/42_gemm.ipynb #63206f36
 SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones

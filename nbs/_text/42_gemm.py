@@ -237,7 +237,9 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
                 own = np.empty(n*cols, f32)
                 gemm_panels(a, 0, ar, ac, b, j*bc, br, bc, own, 0, cols, n, k, cols, fused)
                 for x in range(n):
-                    for y in range(cols): c[x*m + j + y] = own[x*cols + y]
+                    for y in range(cols):
+                        assert j + y < j + wide and j + y < m
+                        c[x*m + j + y] = own[x*cols + y]
 
 
 # %% [markdown]
