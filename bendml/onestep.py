@@ -24,11 +24,10 @@ def hidden(i: Size, n: Size, start: Buf["n + 1", i32, "0 <= start <= entries"], 
     "h[i] = max(0, x[i] w + b)."
     requires(i < n, n < 2**30)
     assert i*128 + 128 <= n*128
-    for j in range(128): h[i*128 + j] = f32(0)
+    for j in range(0, 128, 8): store(h, i*128 + j, splat(f32(0)))
     take_rows(i64(start[i]), i64(start[i + 1]), entries, index, value, 784, 128, w, h, i*128)
-    for j in range(128):
-        v = h[i*128 + j] + b[j]
-        h[i*128 + j] = f32(0) if v < 0 else v
+    for j in range(0, 128, 8): store(h, i*128 + j, load(h, i*128 + j) + load(b, j))
+    for j in range(i*128, i*128 + 128): h[j] = f32(0) if h[j] < 0 else h[j]
 
 @kernel
 def scores(i: Size, n: Size, h: Buf["n*128", f32], turned: Buf["128*16", f32], b: Buf["10", f32], z: Buf["n*16", f32]):
@@ -51,11 +50,11 @@ def hidden_back(i: Size, n: Size, dz: Buf["n*16", f32], w: Buf["10*128", f32], h
     requires(i < n, n < 2**30)
     assert i*128 + 128 <= n*128
     assert i*16 + 16 <= n*16
-    for j in range(128): dh[i*128 + j] = f32(0)
-    for c in range(10):
-        d = dz[i*16 + c]
-        for j in range(128): dh[i*128 + j] += d*w[c*128 + j]
-    for j in range(128): dh[i*128 + j] = f32(0) if h[i*128 + j] <= 0 else dh[i*128 + j]
+    for j in range(0, 128, 8):
+        s = splat(f32(0))
+        for c in range(10): s = s + splat(dz[i*16 + c])*load(w, c*128 + j)
+        store(dh, i*128 + j, s)
+    for j in range(i*128, i*128 + 128): dh[j] = f32(0) if h[j] <= 0 else dh[j]
 
 # %% ../nbs/69b_onestep.ipynb #e5f0567b
 @kernel
@@ -85,9 +84,9 @@ def descend_pixels(start: Buf["785", i32, "0 <= start <= entries"], entries: Siz
         sums = np.zeros(128, f32)
         for p in range(28*band, 28*band + 28):
             if i64(start[p]) < i64(start[p + 1]):
-                for j in range(128): sums[j] = f32(0)
+                for j in range(0, 128, 8): store(sums, j, splat(f32(0)))
                 take_rows(i64(start[p]), i64(start[p + 1]), entries, index, value, n, 128, dh, sums, 0)
-                for j in range(128): w[p*128 + j] -= lr*sums[j]
+                for j in range(0, 128, 8): store(w, p*128 + j, load(w, p*128 + j) - splat(lr)*load(sums, j))
 
 @kernel
 def descend_rest(n: Size, h: Buf["n*128", f32], dh: Buf["n*128", f32], dz: Buf["n*16", f32], lr: f32, b1: Buf["128", f32], w2: Buf["10*128", f32], b2: Buf["10", f32]):
