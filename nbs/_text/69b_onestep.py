@@ -7,8 +7,8 @@
 
 # %% [markdown]
 # [Layers](63_layer.ipynb) hand arrays to each other, and an [optimizer](68_optim.ipynb) gets all gradients as arrays. For a large
-# network that costs nothing. A step of the network on [MNIST](70_mnist.ipynb) takes a quarter of a millisecond, and a third of that
-# would go into handing over: twelve small arrays, and a gradient of 400 KB that is set to zero, written, read, and set to zero again.
+# network that costs nothing. A step of the network on [MNIST](70_mnist.ipynb) takes half a millisecond through the layers, and nearly
+# half of that goes into handing over: a dozen small arrays, and a gradient of 400 KB that is written, read, and set to zero again.
 #
 # So here is that step without arrays in between. It is the same arithmetic: the layers are what it means, and the page about MNIST
 # compares the two bit by bit. There are two loops, since the loss must be known to be a number before any parameter moves.
