@@ -8,6 +8,8 @@ from bendml.data import Mnist, load_mnist
 from bendml.nn.layer import leaves
 from bendml.threads import get_threads, set_threads
 from bendml.optim import SGD
+from bendml import train as training
+from bendml.tensor import cross_entropy
 from bendml.train import TrainError
 
 
@@ -51,6 +53,40 @@ def test_orders_and_threads_give_the_same_bits(digits, batch):
         set_threads(threads)
         fast, fast_line = trained(few, batch=batch, epochs=2)
         assert equal(reference, fast) and line == fast_line
+
+
+@pytest.mark.parametrize('batch', [1, 7, 100])
+@pytest.mark.parametrize('seed', [0, 1])
+def test_a_step_in_one_piece_is_the_layers(digits, batch, seed, monkeypatch):
+    "Bit for bit, in all parameters and losses after each of forty steps; and it is the one piece that was compared."
+    count, calls = [], mnist.descend
+    monkeypatch.setattr(mnist, 'descend', lambda *a: count.append(1) or calls(*a))
+    def run(one):
+        p, rule, losses, bits = mnist.init(seed), SGD(lr=lambda step: .2/(1 + step)), [], []
+        def after(run, loss): losses.append(loss); bits.append(mnist.MLP.dump(run.parameters).tobytes())
+        training.train(mnist.MLP, mnist.batches(digits, batch, mnist.Pictures, 40), rule, 40, cross_entropy, training.Run(p, rule.start(mnist.MLP), None), progress=False, after=after, one=one)
+        return losses, bits
+    assert run(mnist.step) == run(training.step) and len(count) == 40
+
+
+@pytest.mark.parametrize('options', [dict(micro=2), dict(longest=1.), dict(rule=SGD(lr=.1, momentum=.9)), dict(rule=SGD(lr=.1, decay=.1)), dict(order='sequential')])
+def test_other_steps_go_through_the_layers(digits, options, monkeypatch):
+    few = Mnist(*(a[:200] for a in digits))
+    def never(*_): raise AssertionError('in one piece')
+    monkeypatch.setattr(mnist, 'step', training.step)
+    expected = trained(few, **options)
+    monkeypatch.undo()
+    if not {'micro', 'longest'} & set(options): monkeypatch.setattr(mnist, 'descend', never)
+    got = trained(few, **options)
+    assert equal(expected[0], got[0]) and expected[1] == got[1]
+
+
+def test_nothing_moves_when_the_loss_is_no_number(digits):
+    p = mnist.init()
+    p[2][1][0] = np.nan
+    before, rule = mnist.MLP.dump(p).tobytes(), SGD(lr=.1)
+    with pytest.raises(TrainError, match='the loss is nan at step 1'): mnist.step(mnist.MLP, cross_entropy, rule, training.Run(p, rule.start(mnist.MLP), None), (), mnist.batches(digits, 100, mnist.Pictures, 1))
+    assert mnist.MLP.dump(p).tobytes() == before
 
 
 def test_fast_is_close_for_pictures_without_a_blank_pixel(digits):

@@ -76,7 +76,7 @@ sparse(np.array([[0, 255, 0], [0, 0, 0], [51, 0, 255]], np.uint8))
 # ## Both products
 #
 # $x W$ and $x^\top G$ are the same loop, once with the list of $x$ and once with that of $x^\top$: a row of sums takes in row
-# after row of a matrix, each times a number. Sixty-four sums at a time stay in [eight registers](04_simd.ipynb) until they are
+# after row of a matrix, each times a number. A hundred and twenty-eight sums at a time stay in [sixteen registers](04_simd.ipynb) until they are
 # done, and each grows strictly from left to right.
 #
 # What makes this safe is a promise about the numbers *in* the lists: each column must be one that there is, and no row may
@@ -88,26 +88,38 @@ sparse(np.array([[0, 255, 0], [0, 0, 0], [51, 0, 255]], np.uint8))
 def take_rows(first: Size, last: Size, entries: Size, index: Buf["entries", i32, "0 <= index < k"], value: Buf["entries", f32], k: Size, m: Size,
               rows: Buf["k*m", f32], sums: Buf[f32], at: Size):
     "sums[at + j] += value[e]*rows[index[e]*m + j] for each j < m, for e from first to last, in this order."
-    requires(last <= entries, m % 64 == 0, at + m <= len(sums), k*m < 2**44, len(sums) < 2**44)
-    for c in range(0, m, 64):
-        assert c + 64 <= m
+    requires(last <= entries, m % 128 == 0, at + m <= len(sums), k*m < 2**44, len(sums) < 2**44)
+    for c in range(0, m, 128):
+        assert c + 128 <= m
         p = at + c
-        s0, s1, s2, s3 = load(sums, p), load(sums, p + 8), load(sums, p + 16), load(sums, p + 24)
-        s4, s5, s6, s7 = load(sums, p + 32), load(sums, p + 40), load(sums, p + 48), load(sums, p + 56)
+        a0, a1, a2, a3 = load(sums, p), load(sums, p + 8), load(sums, p + 16), load(sums, p + 24)
+        b0, b1, b2, b3 = load(sums, p + 32), load(sums, p + 40), load(sums, p + 48), load(sums, p + 56)
+        c0, c1, c2, c3 = load(sums, p + 64), load(sums, p + 72), load(sums, p + 80), load(sums, p + 88)
+        d0, d1, d2, d3 = load(sums, p + 96), load(sums, p + 104), load(sums, p + 112), load(sums, p + 120)
         for e in range(first, last):
             i = i64(index[e])
             assert i*m + m <= k*m
             x, r = splat(value[e]), i*m + c
-            s0, s1, s2, s3 = s0 + x*load(rows, r), s1 + x*load(rows, r + 8), s2 + x*load(rows, r + 16), s3 + x*load(rows, r + 24)
-            s4, s5, s6, s7 = s4 + x*load(rows, r + 32), s5 + x*load(rows, r + 40), s6 + x*load(rows, r + 48), s7 + x*load(rows, r + 56)
-        store(sums, p, s0)
-        store(sums, p + 8, s1)
-        store(sums, p + 16, s2)
-        store(sums, p + 24, s3)
-        store(sums, p + 32, s4)
-        store(sums, p + 40, s5)
-        store(sums, p + 48, s6)
-        store(sums, p + 56, s7)
+            a0, a1, a2, a3 = a0 + x*load(rows, r), a1 + x*load(rows, r + 8), a2 + x*load(rows, r + 16), a3 + x*load(rows, r + 24)
+            b0, b1, b2, b3 = b0 + x*load(rows, r + 32), b1 + x*load(rows, r + 40), b2 + x*load(rows, r + 48), b3 + x*load(rows, r + 56)
+            c0, c1, c2, c3 = c0 + x*load(rows, r + 64), c1 + x*load(rows, r + 72), c2 + x*load(rows, r + 80), c3 + x*load(rows, r + 88)
+            d0, d1, d2, d3 = d0 + x*load(rows, r + 96), d1 + x*load(rows, r + 104), d2 + x*load(rows, r + 112), d3 + x*load(rows, r + 120)
+        store(sums, p, a0)
+        store(sums, p + 8, a1)
+        store(sums, p + 16, a2)
+        store(sums, p + 24, a3)
+        store(sums, p + 32, b0)
+        store(sums, p + 40, b1)
+        store(sums, p + 48, b2)
+        store(sums, p + 56, b3)
+        store(sums, p + 64, c0)
+        store(sums, p + 72, c1)
+        store(sums, p + 80, c2)
+        store(sums, p + 88, c3)
+        store(sums, p + 96, d0)
+        store(sums, p + 104, d1)
+        store(sums, p + 112, d2)
+        store(sums, p + 120, d3)
 
 
 # %% [markdown]
@@ -120,7 +132,7 @@ def take_rows(first: Size, last: Size, entries: Size, index: Buf["entries", i32,
 def take_all(start: Buf["n + 1", i32, "0 <= start <= entries"], entries: Size, index: Buf["entries", i32, "0 <= index < k"], value: Buf["entries", f32],
              n: Size, k: Size, m: Size, rows: Buf["k*m", f32], out: Buf["n*m", f32], add: bool):
     "out (n, m) = x times rows (k, m); or that added to it."
-    requires(m % 64 == 0, k*m < 2**44, n*m < 2**44)
+    requires(m % 128 == 0, k*m < 2**44, n*m < 2**44)
     for i in prange(n):
         sums = np.zeros(m, f32)
         take_rows(i64(start[i]), i64(start[i + 1]), entries, index, value, k, m, rows, sums, 0)
@@ -132,7 +144,7 @@ def take_all(start: Buf["n + 1", i32, "0 <= start <= entries"], entries: Size, i
 
 # %%
 #| export
-WIDTH = 64  # rows of a matrix that a list is multiplied with are as long as this, or twice, ...
+WIDTH = 128  # rows of a matrix that a list is multiplied with are as long as this, or twice, ...
 
 def sparse_matmul(
     x: Sparse,                      # (n, k)
@@ -167,7 +179,7 @@ assert np.array_equal(sparse_matmul(sparse(x.astype(np.uint8)), w), matmul(x/flo
 # %%
 from bendml.kernel import KernelError
 s = sparse(np.eye(2, dtype=np.uint8))
-try: sparse_matmul(s._replace(index=s.index + 1), np.zeros((2, 64), float32))
+try: sparse_matmul(s._replace(index=s.index + 1), np.zeros((2, 128), float32))
 except KernelError as e: print(e)
 
 # %% [markdown]

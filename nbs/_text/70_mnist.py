@@ -11,12 +11,13 @@
 # function with many numbers in it, a measure of how wrong it is, and the derivative that says how to change the numbers.
 #
 # This page says it twice: in NumPy, to be read; and from [layers](63_layer.ipynb), an [optimizer](68_optim.ipynb) and the
-# [training loop](69_train.ipynb), where every rounding is fixed, and where it is fast because blank pixels cost nothing.
+# [training loop](69_train.ipynb), where every rounding is fixed, and where it is fast because blank pixels cost nothing. The usual
+# case, plain descent in one process, is compiled [in one piece](69b_onestep.ipynb), with the same bits.
 
 # %%
 #| hide
 #| export
-import functools, operator, os, sys, time, zlib
+import functools, math, operator, os, sys, time, zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Iterator, NamedTuple
@@ -30,6 +31,7 @@ from bendml.data import Mnist, load_mnist
 from bendml.nn.conv import Conv2d, Conv2dFirst, MaxPool
 from bendml.nn.layer import Grid, Layer, Seq, accumulate, leaves
 from bendml.nn.layers import Linear, ReLU
+from bendml.onestep import descend
 from bendml.optim import SGD, AdamW, Optimizer, warmup_cosine
 from bendml.processes import Alone, together
 from bendml.tensor import col_sums, cross_entropy, matmul, matmul_tn, sparse, sparse_matmul
@@ -163,8 +165,24 @@ from bendml.nn.layer import LayerError
 try: Seq(Pixels(), ReLU(), Linear(64, 10))
 except LayerError as e: print(e)
 
+
 # %% [markdown]
 # ## Training
+#
+# Where a step can be made in one piece, it is; a batch in parts, several processes, a clipped gradient or another optimizer go
+# through the layers.
+
+# %%
+#| export
+def step(model: Layer, loss: Callable, rule: Optimizer, run: training.Run, g: tuple, batch: training.Batch, micro: int = 1, longest: float = math.inf, world: Alone = Alone()) -> tuple:
+    "A step of the training loop: in one piece where there is one, else through the layers."
+    plain = type(rule) is SGD and not rule.momentum and not rule.decay and loss is cross_entropy
+    if model is not MLP or not plain or micro*world.size > 1 or longest < math.inf: return training.step(model, loss, rule, run, g, batch, micro, longest, world)
+    x, labels = batch(run.rng, run.steps)
+    if not isinstance(x, Pictures): return training.step(model, loss, rule, run, g, lambda *_: (x, labels))
+    value = descend(x.by_picture, x.by_pixel, labels, run.parameters, rule.rate(run.steps), run.steps + 1)
+    return replace(run, optimizer=replace(run.optimizer, steps=run.steps + 1)), value
+
 
 # %%
 #| export
@@ -195,6 +213,18 @@ def guess(
     "The digit with the highest score, for each picture."
     form = Pictures if network is MLP else pixels
     return np.concatenate([network.forward(p, form(images[i:i + 500]))[0].argmax(1) for i in range(0, len(images), 500)])
+
+
+# %% [markdown]
+# Ten steps, in one piece and through the layers. Not a bit differs, in any parameter:
+
+# %%
+def ten(one):
+    p, rule = init(), SGD(lr=.1)
+    run = training.train(MLP, batches(digits, 100, Pictures, 10), rule, 10, cross_entropy, training.Run(p, rule.start(MLP), None), progress=False, one=one)
+    return MLP.dump(run.parameters)
+
+assert np.array_equal(ten(step), ten(training.step))
 
 
 # %%
@@ -229,11 +259,11 @@ def train(
     source = batches(data, batch, ORDERS[order] if network is MLP else pixels, count)
     list_pixels(source, count, world)
     run, log = training.Run(p, rule.start(network), np.random.default_rng(0)), checkpoint and f'{checkpoint}.log'
-    training.step(network, cross_entropy, rule, replace(run, parameters=network.load(network.dump(p))), network.zeros(), source)   # compiles
+    step(network, cross_entropy, rule, replace(run, parameters=network.load(network.dump(p))), network.zeros(), source)   # compiles
     options |= dict(progress=progress, checkpoint=checkpoint, log=log, world=world, data=name(data, batch, count))
     for e in range(epochs):
         losses, begin = [], time.perf_counter()
-        run = training.train(network, source, rule, (e + 1)*count, cross_entropy, run, after=lambda run, loss: losses.append(float32(loss)), **options)
+        run = training.train(network, source, rule, (e + 1)*count, cross_entropy, run, after=lambda run, loss: losses.append(float32(loss)), one=step, **options)
         seconds = time.perf_counter() - begin
         for w, v in zip(leaves(p), leaves(run.parameters)): w[...] = v   # where they came from a file
         if run.steps > (e + 1)*count: continue   # a run that is continued was beyond this epoch
