@@ -65,7 +65,7 @@ def test_an_example_with_laws_is_proved(example):
 def test_the_trusted_part_is_small():
     "The count that the page about trust shows, and no function over 40 lines."
     text = next(t for t in outputs(ROOT/'nbs/94_trust.ipynb') if 'together' in t)
-    assert int(re.search(r'together +(\d+)', text)[1]) <= 850
+    assert int(re.search(r'together +(\d+)', text)[1]) <= 860
     assert all(int(n) <= 40 for n in re.findall(r'longest function has (\d+)', text))
     for module in ('terms', 'solvers', 'read', 'reflect', 'induct', 'datatypes', 'prove', 'guards', 'claims', 'verdict'):
         import ast

@@ -26,7 +26,7 @@ def test_fast_loops_do_what_the_proved_one_does(size):
     before = scores[count:].copy()
     top = look_scores(D, keys, start, count, q, first, c, scores, 0)
     assert np.array_equal(scores[count:], before) and f32(top) == scores[:count].max()
-    total = f32(soften(scores, count, f32(top)))
+    total = f32(soften(scores, 0, count, f32(top)))
     look_mix(D, values, start, count, scores, 0, total, fast, first)
     assert abs(slow - fast).max() <= (D + 2*count)*2.**-22*abs(values).max()
     outside = np.r_[0:first, first + D:len(fast)]

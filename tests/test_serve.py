@@ -105,8 +105,7 @@ def small(tmp_path_factory):
 
 async def crowd(served, n=200):
     "Clients at the same time: most read to the end, some leave after a few pieces, some read slowly. What each has seen."
-    client = openai.AsyncOpenAI(base_url=served.url, api_key='none', max_retries=0, timeout=120)
-    async def one(i):
+    async def one(client, i):
         stream = await client.completions.create(model=served.name, prompt=f'Number {i}', max_tokens=12, temperature=0, stream=True)
         seen = []
         async for chunk in stream:
@@ -115,7 +114,8 @@ async def crowd(served, n=200):
             if i % 5 == 2: await asyncio.sleep(0.05)              # reads slowly
         await stream.close()
         return seen
-    return await asyncio.gather(*map(one, range(n)))
+    async with openai.AsyncOpenAI(base_url=served.url, api_key='none', max_retries=0, timeout=120) as client:
+        return await asyncio.gather(*(one(client, i) for i in range(n)))
 
 
 def health(served) -> dict:

@@ -181,5 +181,5 @@ def command(name, dtype, threads, context, parallel, waiting, host, port):
     except ValueError as e: raise click.ClickException(str(e)) from None
     click.echo(f'{model.name} at http://{host}:{listener.getsockname()[1]}/v1 (Ctrl-C ends it)')
     logging.getLogger('asyncio').setLevel(logging.ERROR)   # that a client has left is no news
-    config = uvicorn.Config(application, log_level='warning', limit_concurrency=parallel + waiting + 64, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(application, log_level='warning', limit_concurrency=2*(parallel + waiting) + 64, timeout_graceful_shutdown=5)
     with contextlib.suppress(KeyboardInterrupt): uvicorn.Server(config).run(sockets=[listener])
