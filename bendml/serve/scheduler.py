@@ -28,6 +28,7 @@ class Job:
 class Busy(RuntimeError):
     "There is no place left to wait."
 
+# %% ../../nbs/78_scheduler.ipynb #04965b9f
 class Scheduler:
     "Texts that are written in turns by one thread."
     def __init__(

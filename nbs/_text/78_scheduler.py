@@ -37,6 +37,12 @@ class Job:
 class Busy(RuntimeError):
     "There is no place left to wait."
 
+
+# %% [markdown]
+# The thread holds the lock only to look at the row, never while it writes; so asking for a place, and leaving, are quick.
+
+# %%
+#| export
 class Scheduler:
     "Texts that are written in turns by one thread."
     def __init__(
