@@ -34,9 +34,9 @@ def step(s: State) -> State:
 
 path, steps = Path(sys.argv[1]), int(sys.argv[2])
 s = load(path, like=start()) if path.exists() else start()
-print(s.step, flush=True)
 while s.step < steps:
     s = step(s)
+    print(s.step, flush=True)
     if s.step % 3 == 0: save(path, s)
 ends = {n: v.tobytes() if isinstance(v, np.ndarray) else repr(v).encode() for n, v in flatten(s).items()}
 print(s.step, hashlib.sha256(b'|'.join(n.encode() + v for n, v in ends.items())).hexdigest())
