@@ -176,12 +176,15 @@ def _filled(walk: KernelWalk, buffer: Buffer, node: ast.AST) -> Iterator[Check]:
 
 # %%
 #| export
-def conditions(source: Source) -> list[Check]:
-    "Everything that has to be proved for a kernel to be safe; `KernelError` for what is not understood."
-    walk = KernelWalk(source).run()
+def noted(walk: KernelWalk) -> list[Check]:
+    "Everything that has to be proved for a kernel to be safe, from a walk through it."
     checks = walk.checks + list(races(walk))
     for kind, buffer, node in walk.promises: checks += (_filled if kind == 'filled' else _once)(walk, buffer, node)
     return checks
+
+def conditions(source: Source) -> list[Check]:
+    "The same for a kernel that was not walked through yet; `KernelError` for what is not understood."
+    return noted(KernelWalk(source).run())
 
 
 # %% [markdown]
