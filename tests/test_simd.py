@@ -5,7 +5,8 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
 from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, products,
-                         products_bf16, products_i8, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16)
+                         products_bf16, products_i8, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16,
+                         has_avx512, lanes, wide, wide_fma, wide_load, wide_store)
 
 F32 = hnp.arrays(np.float32, 24, elements=st.floats(width=32))
 PLAIN = hnp.arrays(np.float32, 24, elements=st.floats(-1e3, 1e3, width=32))
@@ -135,6 +136,25 @@ def test_a_tile_is_its_meaning(k, seed):
     assert np.array_equal(c[outside], before[outside])
 
 
+@njit
+def wide_product(a, b, c, k, step):
+    t = wide_load(c, 0, 36)
+    for p in range(k): t = wide_fma(t, a, p, step, b, 32*p)
+    wide_store(c, 0, 36, t)
+    wide_store(c, 500, 32, wide())
+    return lanes()
+
+
+@unhurried
+@given(st.integers(0, 7), st.integers(0, 99))
+def test_a_wide_tile_is_its_meaning(k, seed):
+    draw = np.random.default_rng(seed).integers
+    a, b, c = (draw(-9, 9, n).astype(np.float32) for n in (12*7 + 7, 32*7, 900))   # whole numbers: nothing is rounded
+    plain = c.copy()
+    assert wide_product.py_func(a, b, plain, k, 7) == wide_product(a, b, c, k, 7) == (16 if has_avx512() else 8)
+    assert np.array_equal(c, plain)
+
+
 @pytest.mark.parametrize('word, array', [(load, np.zeros(8)), (load, np.zeros((8, 8), np.float32)), (load, np.zeros(16, np.float32)[::2]),
                                          (load_i8, np.zeros(8, np.uint8)), (load_bf16, np.zeros(8, np.int16)), (load_low4, np.zeros(8, np.int8))])
 def test_a_wrong_array_is_refused_when_compiled(word, array):
@@ -158,13 +178,13 @@ def test_to_bf16_rounds_to_the_nearest_even(x):
 
 
 def test_every_word_says_what_it_gives_and_touches():
-    gives = {'f32': {hsum, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
+    gives = {'f32': {hsum, lanes, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load, wide, wide_fma, wide_load}, None: {store, tile_store, wide_store, prefetch},
              'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma, products, products_bf16, products_i8}}
     assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
     touch = {w for words in gives.values() for w in words if w.__word__[1]}
     assert touch == {products, products_bf16, products_i8, load, store, load_bf16, load_i8, load_low4, load_high4, *ONE.values(),
-                     tile_fma, tile_mul_add, tile_load, tile_store}
-    assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store}
+                     tile_fma, tile_mul_add, tile_load, tile_store, wide_fma, wide_load, wide_store}
+    assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store, wide_store}
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def test_every_rung_has_the_bits_of_the_proved_kernel():
     proved_gemm(n, k, m, k, 1, m, 1, x, y, c)
     assert np.array_equal(c.reshape(n, m), in_order(a, b))
     for run in (lambda o: gemm_rows(x, k, 1, y, m, o, n, k, m), lambda o: gemm_tiles(x, k, 1, y, m, o, n, k, m),
-                lambda o: gemm_panels(x, 0, k, 1, y, 0, m, 1, o, 0, m, n, k, m, False), lambda o: gemm_parallel(x, k, 1, y, m, 1, o, n, k, m, False, 3)):
+                lambda o: gemm_panels(x, 0, k, 1, y, 0, m, 1, o, 0, m, n, k, m, False), lambda o: gemm_parallel(x, k, 1, y, m, 1, o, n, k, m, False, False, 7)):
         out = np.full(n*m, np.nan, f32)
         run(out)
         assert np.array_equal(out, c)
