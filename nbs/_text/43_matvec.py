@@ -18,7 +18,7 @@ from bendml.threads import get_threads
 from numba import prange
 from numpy import float32
 
-from bendml.fixed import FULL, products_split_i8, split256
+from bendml.fixed import FULL, has_vnni, products_split_i8, split256
 from bendml.kernel import Buf, Size, f32, i8, kernel, requires, u16
 from bendml.simd import (fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, products, products_bf16, products_i8, splat,
                          to_bf16 as bits_of_bf16)
@@ -107,30 +107,30 @@ def _rows(dtype, products, widen, one):
 # Making floats of them takes longer than memory takes to bring them: that loop reads 0.6 of what memory could. So $x$ becomes
 # [whole numbers of three bytes](04b_fixed.ipynb) instead, once, with a step for each piece. No number of $x$ is then off by more than
 # $2^{-24}$ of the largest in its piece. A piece that has none of a size that can be divided by, or one that is not finite, keeps its floats,
-# as do the columns after the last 256; its step is written as zero.
+# as do the columns after the last 256, and all of $x$ where a processor cannot multiply bytes; the step is written as zero then.
 
 # %%
 #| export
 LEAST, MOST = 1e-30, 1e30  # largest numbers of a piece that are split
 
 @kernel
-def fixed_step(x: Buf[f32], p: Size, n: Size):
+def fixed_step(x: Buf[f32], p: Size, n: Size, split: bool):
     "The step of x[p:p + n], or zero."
     requires(p + n <= len(x))
     top, total = f32(0), f32(0)
     for q in range(n):
         top = max(top, abs(x[p + q]))
         total += abs(x[p + q])   # not finite if one of them is not
-    return top*f32(1/FULL) if top > f32(LEAST) and total < f32(MOST) else f32(0)
+    return top*f32(1/FULL) if split and top > f32(LEAST) and total < f32(MOST) else f32(0)
 
 @kernel
-def fix_i8(x: Buf["c", f32], c: Size, d: Buf["c//256*224", f32], steps: Buf["(c + 2047)//2048", f32]):
+def fix_i8(x: Buf["c", f32], c: Size, d: Buf["c//256*224", f32], steps: Buf["(c + 2047)//2048", f32], split: bool):
     "All of x, 256 numbers at a time, and the step of each piece."
     requires(c < 2**40)
     for s in range((c + PIECE - 1)//PIECE):
         p = s*PIECE
         n = min(PIECE, c - p)
-        steps[s] = fixed_step(x, p, n)
+        steps[s] = fixed_step(x, p, n, split)
         if steps[s] > f32(0):
             for q in range(n//256): split256(x, p + 256*q, f32(1)/steps[s], 128, d, (p//256 + q)*224)
 
@@ -155,16 +155,21 @@ def rows_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], d: Buf["c
         for i in range(group, last): y[i] *= scale[i]
 
 @kernel
-def bands_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], y: Buf["r", f32], r: Size, c: Size, parts: Size):
-    "The same in `parts` bands of rows."
+def bands_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], d: Buf["c//256*224", f32], y: Buf["r", f32], r: Size, c: Size, parts: Size, split: bool):
+    "The same in `parts` bands of rows. d is room for the bytes of x."
     requires(1 <= parts, r*c < 2**44, c < 2**40)
-    d = np.empty(c//256*224, f32)
     steps = np.empty((c + 2047)//2048, f32)
-    fix_i8(x, c, d, steps)
+    fix_i8(x, c, d, steps, split)
     high = (r + parts - 1)//parts
     for t in prange(parts):
         lo = min(r, t*high)
         rows_i8(w, scale, x, d, steps, y, lo, min(r, lo + high), r, c)
+
+def in_lines(n: int) -> np.ndarray:
+    "Room for n cells, from the beginning of a line of the cache on: a register of 64 bytes is then filled from one line."
+    a = np.empty(n + 15, float32)
+    start = -a.ctypes.data % 64//4
+    return a[start:start + n]
 
 
 # %% [markdown]
@@ -222,7 +227,7 @@ def matvec(
     y = result('matvec: out', out, (r,), (w, x, scale))
     parts = get_threads() if w.size > SMALL else 1
     if order == 'sequential': _bands_in_order(w.reshape(-1), scale, x, y, r, c, parts)
-    elif dtype == np.int8: bands_i8(w.reshape(-1), scale, x, y, r, c, parts)
+    elif dtype == np.int8: bands_i8(w.reshape(-1), scale, x, in_lines(c//256*224), y, r, c, parts, has_vnni())
     elif parts == 1: _FAST[dtype](w.reshape(-1), scale, x, y, 0, r, r, c)
     else: _BANDS[dtype](w.reshape(-1), scale, x, y, r, c, parts)
     return y

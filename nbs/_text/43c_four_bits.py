@@ -20,11 +20,11 @@ import numpy as np
 from bendml.threads import get_threads
 from numpy import float32
 
-from bendml.fixed import products_split_i4, split128
+from bendml.fixed import has_vnni, products_split_i4, split128
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires, u8
 from bendml.simd import fma, hsum, load, load_high4, load_low4, splat
 from bendml.tensor.arrays import TensorError, dense, result, typed
-from bendml.tensor.weights import SMALL, fixed_step
+from bendml.tensor.weights import SMALL, fixed_step, in_lines
 
 # %% [markdown]
 # ## Packing
@@ -101,13 +101,13 @@ def dot_i4(w: Buf[u8], at: Size, scale: Buf[f32], s: Size, x: Buf[f32], p: Size,
 # %%
 #| export
 @kernel
-def fix_i4(turned: Buf["128*fours", f32], fours: Size, d: Buf["128*fours", f32], steps: Buf["(fours + 15)//16", f32]):
+def fix_i4(turned: Buf["128*fours", f32], fours: Size, d: Buf["128*fours", f32], steps: Buf["(fours + 15)//16", f32], split: bool):
     "x, four groups at a time, and the step of each piece."
     requires(fours < 2**40)
     for s in range((fours + 15)//16):
         first = 16*s
         n = min(16, fours - first)
-        steps[s] = fixed_step(turned, 128*first, 128*n)
+        steps[s] = fixed_step(turned, 128*first, 128*n, split)
         if steps[s] > f32(0):
             for u in range(first, first + n): split128(turned, 128*u, f32(1)/steps[s], 8, d, 128*u)
 
@@ -127,13 +127,12 @@ def row_i4(w: Buf[u8], at: Size, scale: Buf[f32], g: Size, x: Buf["32*groups", f
     return y + dot_i4(w, at + 64*fours, scale, g + 4*fours, x, 128*fours, groups - 4*fours)
 
 @kernel
-def matvec_i4_loops(w: Buf["r*groups*16", u8], scale: Buf["r*groups", f32], x: Buf["32*groups", f32], turned: Buf["groups//4*128", f32], y: Buf["r", f32], r: Size, groups: Size, parts: Size):
-    "Each row times x, in `parts` bands of rows."
+def matvec_i4_loops(w: Buf["r*groups*16", u8], scale: Buf["r*groups", f32], x: Buf["32*groups", f32], turned: Buf["groups//4*128", f32], d: Buf["groups//4*128", f32], y: Buf["r", f32], r: Size, groups: Size, parts: Size, split: bool):
+    "Each row times x, in `parts` bands of rows. d is room for the bytes of x."
     requires(1 <= parts, r*groups < 2**40, groups < 2**40)
     fours = groups//4
-    d = np.empty(128*fours, f32)
     steps = np.empty((fours + 15)//16, f32)
-    fix_i4(turned, fours, d, steps)
+    fix_i4(turned, fours, d, steps, split)
     high = (r + parts - 1)//parts
     for t in prange(parts):
         for i in range(min(r, t*high), min(r, t*high + high)):
@@ -156,7 +155,7 @@ def matvec_i4(
     y = result('matvec_i4: out', out, (len(w),), (w, scale, x))
     parts = get_threads() if 2*w.size > SMALL else 1
     turned = x[:len(x)//128*128].reshape(-1, 4, 2, 16).swapaxes(1, 2).reshape(-1)
-    matvec_i4_loops(w.reshape(-1), scale.reshape(-1), x, np.ascontiguousarray(turned), y, len(w), scale.shape[1], parts)
+    matvec_i4_loops(w.reshape(-1), scale.reshape(-1), x, np.ascontiguousarray(turned), in_lines(len(turned)), y, len(w), scale.shape[1], parts, has_vnni())
     return y
 
 
