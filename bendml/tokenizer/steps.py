@@ -14,13 +14,14 @@ from ..kernel.functional import old
 def lowest(n: Size, ranks: Buf["n", i64], place: Buf["1", i64]):
     "Where the first of the lowest of `ranks` is."
     requires(0 < n)
-    best = 0
+    best, low = 0, ranks[0]
     for k in range(1, n):
         invariant(0 <= best)
         invariant(best < k)
+        invariant(low == ranks[best])
         invariant(all(ranks[best] <= ranks[x] for x in range(k)))
         invariant(all(ranks[best] < ranks[x] for x in range(best)))
-        if ranks[k] < ranks[best]: best = k
+        if ranks[k] < low: best, low = k, ranks[k]
     place[0] = best
     ensures(0 <= place[0])
     ensures(place[0] < n)
