@@ -818,7 +818,7 @@ def test_memory_grows_and_forgets(gpt2):
     text = ' '.join(''.join(rng.choices('abcdefg', k=rng.randint(1, 30))) for _ in range(20_000))
     out, data = np.empty(len(text), np.int32), text.encode()
     for slots in (64, 256, 4096):
-        _, n = e.memory.encode_words(padded(data), 0, len(data), len(data), e.pattern, e.tables, memory(len(gpt2.vocab.merges), slots, slots//4), out)
+        _, n = e.memory.encode_words(padded(data), 0, len(data), len(data), e.pattern, e.tables, tuple(memory(len(gpt2.vocab.merges), slots, slots//4)), out)
         assert np.array_equal(out[:n], oracle().encode_to_numpy(text))
 
 

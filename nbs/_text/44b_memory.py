@@ -212,7 +212,7 @@ from bendml.tokenizer.split import GPT2
 text = padded(b'aaab daaab aaab')
 example = tables(class_table(False), np.arange(256, dtype=np.int32), np.array([(97, 97, 256), (256, 97, 257), (257, 98, 258)]))
 out = np.empty(len(text), np.int32)
-stopped, count = encode_words(text, 0, 15, 15, GPT2, example, memory(3, 64), out)
+stopped, count = encode_words(text, 0, 15, 15, GPT2, tuple(example), tuple(memory(3, 64)), out)
 stopped, out[:count]
 
 # %% [markdown]

@@ -71,7 +71,7 @@ class _Trainer(_Bulk):
     def _count(self, texts, progress):
         "The distinct words of texts."
         from bendml.tokenizer.train import WordCounter, as_text
-        counter = WordCounter(self._engine.pattern, self._engine.tables.classes)
+        counter = WordCounter(self._engine.pattern, self._engine.classes)
         special, _ = self._special('all', ())
         with _bar(None, 'B', progress) as bar:
             def count(data, bound):
