@@ -51,8 +51,8 @@ class WordCounter:
             i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern,
                                      self.classes, self.table, self.counts, *self._scratch)
             if missing: self.table = grow(self.table, missing)
-            self.counts = np.concatenate([self.counts, np.zeros(len(self.table.slots) - len(self.counts),
-                                                                np.int64)])
+            more = len(self.table.slots) - len(self.counts)
+            self.counts = np.concatenate([self.counts, np.zeros(more, np.int64)])
         return i
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -256,8 +256,8 @@ def squeeze(number, pairs, places, text, p, fused):
     tokens, used = text.tokens, 0
     for q in range(number):
         begin = used
-        for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END]
-                       if pairs[q, COUNT] else 0):
+        end = pairs[q, BEGIN] + fused if q == p else pairs[q, END] if pairs[q, COUNT] else 0
+        for k in range(pairs[q, BEGIN], end):
             i = places[k]
             j = after(text, i) if tokens[i] == pairs[q, LEFT] else -1
             if q == p or j >= 0 and tokens[j] == pairs[q, RIGHT]:
@@ -338,8 +338,8 @@ def merge_all(text, merges, progress):
         neighbours(p, fused, new, pairs, places, text, known, number, True)
         size = enter(first, number, pairs, places, text, index, heap, size)
         for q in range(first, number):
-            known[int(pairs[q, LEFT] == new), pairs[q, RIGHT] if pairs[q, LEFT] == new
-                  else pairs[q, LEFT]] = -1
+            side = int(pairs[q, LEFT] == new)
+            known[side, pairs[q, RIGHT] if side else pairs[q, LEFT]] = -1
         progress[0] = done + 1
     return len(merges)
 

@@ -207,9 +207,9 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     m = kinds_of(text, i, min(n, i + BLOCK), classes, kinds)
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
     count = 0
-    if m > i:  # the same call twice, so that each is compiled for its constant
-        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds,
-                                                                                    False, ends)
+    if m > i:
+        if digits: count = boundaries(text, i, m, kinds, True, ends)  # the same call twice: each is compiled for its constant
+        else: count = boundaries(text, i, m, kinds, False, ends)
         count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
@@ -386,9 +386,7 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
 @njit(nogil=True, cache=True)
 def split_all(text, n, pattern, classes):
     "The ends of all words of `text[:n]`."
-    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD,
-                                                            np.int64), np.empty(2*(BLOCK + PAD),
-                                                                                np.uint8)
+    kinds, ends, all_ends = np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64), np.empty(n, np.int64)
     i = count = 0
     while i < n:
         found = split_words(text, i, n, n, pattern, classes, kinds, ends)
@@ -409,8 +407,8 @@ def split(text: str | bytes, pattern: str = 'gpt2') -> list[bytes]:
 # %%
 line = "  I'LL say we'll visit 1234 cafés\n  in HTTPServer's Überlingen!"
 for name in PATTERNS:
-    print(f'{name:8}', '|'.join(w.decode() for w in split(line, name)).replace('\n', '⏎').replace(' ',
-                                                                                                  '␣'))
+    words = '|'.join(w.decode() for w in split(line, name))
+    print(f'{name:8}', words.replace('\n', '⏎').replace(' ', '␣'))
 
 # %% [markdown]
 # Equal to the expressions themselves, on all texts of three characters out of fifteen:

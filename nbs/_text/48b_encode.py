@@ -344,5 +344,5 @@ except TokenError as e: print(e)
 # %% [markdown]
 # ## What this does not show
 #
-# The three loops of the inner step are proved kernels. That all the compiled loops together do what the specification
-# says is tested, on ten thousand random tables and texts, and not proved.
+# Four of the loops are kernels with a proved contract, on the page about the inner step, which also lists those that have none.
+# That all of them together do what the specification says is tested, on ten thousand random tables and texts, and not proved.
