@@ -15,6 +15,7 @@ from bendml.nat import nat
 from bendml.cli import main
 from bendml.tokenizer import TokenError, Tokenizer, Vocab, VocabError
 from bendml.tokenizer.commands import detokenize, tokenize, train_tokenizer
+from bendml.tokenizer.encode import to_utf8
 from bendml.tokenizer.chars import class_table, padded, settled
 from bendml.tokenizer.formats import read_tiktoken
 from bendml.tokenizer.split import O200K, PATTERNS, split, split_all
@@ -241,6 +242,13 @@ def test_offsets(gpt2):
         assert ids == gpt2.encode(text) and len(parts) == len(ids)
         assert all(0 <= i < j <= len(text) for i, j in parts) and {k for i, j in parts for k in range(i, j)} == set(range(len(text)))
         assert parts == sorted(parts)
+    rng = random.Random(9)
+    for _ in range(100):
+        text = ''.join(rng.choice(['a', 'é', '漢', '😀', '\ud83d', '\ude00', ' ', '\n']) for _ in range(rng.randint(0, 12)))
+        ids, parts = gpt2.offsets(text)
+        assert {k for i, j in parts for k in range(i, j)} == set(range(len(text))) and parts == sorted(parts)
+        assert all(gpt2.decode_bytes([token]) in to_utf8(text[i:j]) for token, (i, j) in zip(ids, parts))
+    assert gpt2.offsets('x\ud83d\ude00y')[1] == [(0, 1), (1, 3), (1, 3), (3, 4)]  # a pair, though in two halves, is one character
     assert gpt2.offsets('a👍')[1] == [(0, 1), (1, 2), (1, 2)] and gpt2.offsets('é'.encode())[1] == [(0, 2)]
     assert gpt2.count('Hello  World') == 3
 
@@ -777,7 +785,7 @@ def test_many_special_tokens_in_a_file(gpt2, tmp_path):
 
 def test_training_is_interrupted():
     "Ctrl-C ends it, and leaves no thread behind."
-    program = ("import threading, _thread, sys; from bendml.tokenizer import Tokenizer; Tokenizer.train('warm up', 258, pattern=None, progress=False);"
+    program = ("import threading, _thread, sys; from bendml.tokenizer import Tokenizer; Tokenizer.train('warm up'*50_000, 258, pattern=None, progress=False);"
                "import random; text = bytes(random.Random(1).choices(range(256), k=1_000_000));"
                "timer = threading.Timer(1, _thread.interrupt_main); timer.start()\n"
                "try: Tokenizer.train(text, 200_000, pattern=None, progress=False)\n"
@@ -818,7 +826,7 @@ def test_memory_grows_and_forgets(gpt2):
     text = ' '.join(''.join(rng.choices('abcdefg', k=rng.randint(1, 30))) for _ in range(20_000))
     out, data = np.empty(len(text), np.int32), text.encode()
     for slots in (64, 256, 4096):
-        _, n = e.memory.encode_words(padded(data), 0, len(data), len(data), e.pattern, e.tables, memory(len(gpt2.vocab.merges), slots, slots//4), out)
+        _, n = e.memory.encode_words(padded(data), 0, len(data), len(data), e.pattern, e.tables, tuple(memory(len(gpt2.vocab.merges), slots, slots//4)), out)
         assert np.array_equal(out[:n], oracle().encode_to_numpy(text))
 
 
