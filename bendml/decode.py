@@ -62,8 +62,7 @@ class Net(NamedTuple):
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
     def __init__(self, s: Sizes):
-        self.keys = np.zeros(s.layers*s.shared*s.context*s.size, float32)
-        self.values = np.zeros_like(self.keys)
+        self.keys, self.values = (np.zeros(s.layers*s.shared*s.context*s.size, float32) for _ in range(2))   # untouched, they take no memory
         self.length = 0
 
     def cut(self, length: int) -> None:
