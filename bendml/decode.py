@@ -16,6 +16,7 @@ from numpy import float32
 
 from . import gpt2, llama
 from .checkpoint.gguf import read_gguf
+from .checkpoint.weights import Weights
 from .checks import ContextError, check_ids, check_shapes
 from .onerow import step
 from .reading import read_all
@@ -103,16 +104,16 @@ class Decoder:
         x = rows_of(self.tokens, ids)
         return x if self.positions is None else x + self.positions[pos:pos + len(ids)]
 
-    def check(self, cache: Cache, ids) -> np.ndarray:
-        "Tokens that may follow what is in the cache; `ContextError` if there is no room."
+    def check(self, ids, there: int = 0) -> np.ndarray:
+        "Tokens that may follow so many others; `ContextError` if there is no room."
         ids = check_ids(ids, self.sizes.vocab, max(self.sizes.context, len(ids)))
-        if cache.length + len(ids) > self.sizes.context:
-            raise ContextError(f'the text is too long\n- expected : at most {self.sizes.context} tokens\n- observed : {cache.length} tokens and {len(ids)} more')
+        if there + len(ids) > self.sizes.context:
+            raise ContextError(f'the text is too long\n- expected : at most {self.sizes.context} tokens\n- observed : {there} tokens and {len(ids)} more')
         return ids
 
     def step(self, cache: Cache, id: int) -> np.ndarray:
         "One token more: the scores (V,) for the next one. The array is used again by the next step."
-        self.x[:] = self.embed(self.check(cache, [id]), cache.length)[0]
+        self.x[:] = self.embed(self.check([id], cache.length), cache.length)[0]
         step(*self.told, cache.keys, cache.values, cache.length, self.x, self.logits, get_threads())
         cache.length += 1
         return self.logits[:self.sizes.vocab]
@@ -122,7 +123,7 @@ FEW = 8  # tokens
 
 def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     "Tokens at once: the scores (V,) for what follows the last one. The array is used again."
-    ids = d.check(cache, ids)
+    ids = d.check(ids, cache.length)
     if len(ids) <= FEW:
         for i in ids: logits = d.step(cache, int(i))
         return logits
@@ -227,11 +228,11 @@ def _from_file(w, name: str) -> Source:
     return Source(t.dtype, t.shape, raw, numbers)
 
 def open_gguf(
-    path,                        # of a Llama
+    path,                        # of a Llama, or what `read_gguf` gave for it
     context: int | None = None,  # a shorter longest text
 ) -> Decoder:
     "A decoder with a GGUF file's weights, in the formats that the file has them in. Pages of the file that were read are let go."
-    w, names = read_gguf(path), llama.GGUF_NAMES
+    w, names = path if isinstance(path, Weights) else read_gguf(path), llama.GGUF_NAMES
     c = llama.config_of(w)
     s = _llama_sizes(c, context)
     check_shapes(llama.wanted(c, names), {name: t.shape for name, t in w.stored.items()}, [names['head'], 'rope_freqs.weight'])

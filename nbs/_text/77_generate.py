@@ -23,6 +23,7 @@ import numpy as np
 from bendml import gpt2, llama
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.files import open_weights, read_settings
+from bendml.checkpoint.weights import Weights
 from bendml.checks import ContextError
 from bendml.data import bundled, fetch
 from bendml.decode import Decoder, of_gpt2, of_llama, open_gguf, read
@@ -126,16 +127,17 @@ def load_model(
     if path.suffix == '.safetensors':
         tokenizer = Tokenizer.gpt2()
         return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
-    decoder, tokenizer, settings = gguf_decoder(path, dtype, context), Tokenizer.load(path), read_gguf(path).metadata
+    weights = read_gguf(path)
+    decoder, tokenizer, settings = gguf_decoder(weights, dtype, context), Tokenizer.load(path), weights.metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
     ends |= {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}
     system = re.search(r'<\|im_start\|>system\n([^<{]+)<\|im_end\|>', str(settings.get('tokenizer.chat_template', '')))
     return Model(name, decoder, tokenizer, frozenset(ends), system[1] if system else '')
 
-def gguf_decoder(path, dtype: str | None = None, context: int | None = None) -> Decoder:
+def gguf_decoder(weights: Weights, dtype: str | None = None, context: int | None = None) -> Decoder:
     "A decoder for a GGUF file: on its own bytes where they can be multiplied in place, else (F16, Q4_K, Q6_K and others) unpacked."
-    in_place = {t.dtype for t in read_gguf(path).stored.values() if len(t.shape) == 2} <= set(IN_PLACE)
-    return open_gguf(path, context) if dtype is None and in_place else of_llama(llama.load_gguf(path), FORMATS[dtype or 'f32'], context)
+    in_place = {t.dtype for t in weights.stored.values() if len(t.shape) == 2} <= set(IN_PLACE)
+    return open_gguf(weights, context) if dtype is None and in_place else of_llama(llama.load_gguf(weights), FORMATS[dtype or 'f32'], context)
 
 def _load_folder(path: Path, dtype: str | None, context: int | None) -> Model:
     "A folder as Hugging Face's: config.json, tensors in one file or several, tokenizer.json."
@@ -219,7 +221,7 @@ class Stats:
 class Text:
     "A text that is being written: iterate over it for the pieces."
     def __init__(self, model: Model, ids, new: int, how: Sampling, stops: tuple[str, ...]):
-        self.model, self.prompt, self.new, self.how, self.stops = model, model.decoder.check(model.decoder.cache(), ids).tolist(), new, how, stops
+        self.model, self.prompt, self.new, self.how, self.stops = model, model.decoder.check(ids).tolist(), new, how, stops
         if new < 1: raise ValueError(f'how many tokens to write\n- expected : at least 1\n- observed : {new}')
         self.ids, self.text, self.reason, self.stats = [], '', None, None
 
