@@ -15,6 +15,7 @@ import numpy as np
 from numpy import float32
 
 from . import gpt2, llama
+from .batch import step_all
 from .checkpoint.gguf import read_gguf
 from .checkpoint.weights import Weights
 from .checks import ContextError, check_ids, check_shapes
@@ -62,9 +63,10 @@ class Net(NamedTuple):
 
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
-    def __init__(self, s: Sizes):
-        self.keys, self.values = (np.zeros(s.layers*s.shared*s.context*s.size, float32) for _ in range(2))   # untouched, they take no memory
-        self.length = 0
+    def __init__(self, s: Sizes, shared: tuple[np.ndarray, np.ndarray], base: int):
+        region = s.context*s.size
+        self.shared, self.base, self.length = shared, base, 0   # the arrays of all texts, and this text's first region in them
+        self.keys, self.values = (a[base*region:(base + s.layers*s.shared)*region] for a in shared)
 
     def cut(self, length: int) -> None:
         "Forget all but the first tokens."
@@ -97,12 +99,19 @@ class Decoder:
         layer = sum(_units(r)*(k//32)*size for r, k, size in zip(s.rows, s.widths, sizes))
         return 4*(s.layers*layer + _units(s.vocab)*(s.channels//32)*sizes[-1])
 
-    def cache(self) -> Cache: return Cache(self.sizes)
+    def caches(self, n: int) -> list[Cache]:
+        "Room for n texts, that `step_all` takes together. What is not written yet takes no memory."
+        s = self.sizes
+        regions = s.layers*s.shared
+        shared = tuple(np.zeros(n*regions*s.context*s.size, float32) for _ in range(2))
+        return [Cache(s, shared, i*regions) for i in range(n)]
 
-    def embed(self, ids: np.ndarray, pos: int) -> np.ndarray:
-        "The rows of tokens (N, C), the first of which is at position `pos`."
+    def cache(self) -> Cache: return self.caches(1)[0]
+
+    def embed(self, ids: np.ndarray, pos: np.ndarray) -> np.ndarray:
+        "The rows (N, C) of tokens at their positions."
         x = rows_of(self.tokens, ids)
-        return x if self.positions is None else x + self.positions[pos:pos + len(ids)]
+        return x if self.positions is None else x + self.positions[pos]
 
     def check(self, ids, there: int = 0) -> np.ndarray:
         "Tokens that may follow so many others; `ContextError` if there is no room."
@@ -113,10 +122,22 @@ class Decoder:
 
     def step(self, cache: Cache, id: int) -> np.ndarray:
         "One token more: the scores (V,) for the next one. The array is used again by the next step."
-        self.x[:] = self.embed(self.check([id], cache.length), cache.length)[0]
+        self.x[:] = self.embed(self.check([id], cache.length), [cache.length])[0]
         step(*self.told, cache.keys, cache.values, cache.length, self.x, self.logits, get_threads())
         cache.length += 1
         return self.logits[:self.sizes.vocab]
+
+    def step_all(self, caches: list[Cache], ids) -> np.ndarray:
+        "One token more of each of several texts, whose caches were made together: their scores (B, V), the bits of each alone."
+        (keys, values), where = caches[0].shared, [(c.base, c.length) for c in caches]
+        if len({base for base, _ in where}) != len(ids) or any(c.shared[0] is not keys for c in caches):
+            raise ValueError(f'step_all\n- expected : a token for each of several texts, whose caches were made together\n- observed : {len(ids)} tokens, {len(caches)} caches')
+        ids, (base, pos) = np.concatenate([self.check([i], c.length) for i, c in zip(ids, caches)]), np.array(where, np.int64).T.copy()
+        x = self.embed(ids, pos).reshape(-1)
+        logits, regions = np.empty((len(ids), len(self.logits)), float32), len(keys)//(self.sizes.context*self.sizes.size)
+        step_all(*self.told, regions, keys, values, len(ids), base, pos, x, logits.reshape(-1), get_threads())
+        for c in caches: c.length += 1
+        return logits[:, :self.sizes.vocab]
 
 # %% ../nbs/76_decode.ipynb #5f34506b
 FEW = 8  # tokens
@@ -127,7 +148,7 @@ def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     if len(ids) <= FEW:
         for i in ids: logits = d.step(cache, int(i))
         return logits
-    x = d.embed(ids, cache.length).reshape(-1)
+    x = d.embed(ids, np.arange(cache.length, cache.length + len(ids))).reshape(-1)
     read_all(*d.told, cache.keys, cache.values, cache.length, len(ids), x, d.logits, get_threads())
     cache.length += len(ids)
     return d.logits[:d.sizes.vocab]

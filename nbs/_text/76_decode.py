@@ -6,8 +6,9 @@
 # > GPT-2 and Llama, ready to write: weights in the order in which they are read, and a cache for each text.
 
 # %% [markdown]
-# Two compiled functions know how to take tokens through the layers: [one](75e_onerow.ipynb), or [many](75f_reading.ipynb). This page
-# brings models to them: it lays out the weights, and checks once what the functions rely on.
+# Three compiled functions know how to take tokens through the layers: [one](75e_onerow.ipynb), [many](75f_reading.ipynb), or one of
+# [each of several texts](75g_batch.ipynb). This page brings models to them: it lays out the weights, and checks once what the
+# functions rely on.
 
 # %%
 #| hide
@@ -20,6 +21,7 @@ import numpy as np
 from numpy import float32
 
 from bendml import gpt2, llama
+from bendml.batch import step_all
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
 from bendml.checks import ContextError, check_ids, check_shapes
@@ -34,7 +36,7 @@ from bendml.threads import get_threads
 # ## A decoder
 #
 # What the step is told of a network, by name. The cache belongs to a text, the decoder to a model. Any number of texts can be
-# read with one decoder, each with its own cache.
+# read with one decoder, each with its own cache. Caches of texts that are written side by side lie in the same two arrays.
 
 # %%
 #| export
@@ -75,9 +77,10 @@ class Net(NamedTuple):
 
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
-    def __init__(self, s: Sizes):
-        self.keys, self.values = (np.zeros(s.layers*s.shared*s.context*s.size, float32) for _ in range(2))   # untouched, they take no memory
-        self.length = 0
+    def __init__(self, s: Sizes, shared: tuple[np.ndarray, np.ndarray], base: int):
+        region = s.context*s.size
+        self.shared, self.base, self.length = shared, base, 0   # the arrays of all texts, and this text's first region in them
+        self.keys, self.values = (a[base*region:(base + s.layers*s.shared)*region] for a in shared)
 
     def cut(self, length: int) -> None:
         "Forget all but the first tokens."
@@ -112,12 +115,19 @@ class Decoder:
         layer = sum(_units(r)*(k//32)*size for r, k, size in zip(s.rows, s.widths, sizes))
         return 4*(s.layers*layer + _units(s.vocab)*(s.channels//32)*sizes[-1])
 
-    def cache(self) -> Cache: return Cache(self.sizes)
+    def caches(self, n: int) -> list[Cache]:
+        "Room for n texts, that `step_all` takes together. What is not written yet takes no memory."
+        s = self.sizes
+        regions = s.layers*s.shared
+        shared = tuple(np.zeros(n*regions*s.context*s.size, float32) for _ in range(2))
+        return [Cache(s, shared, i*regions) for i in range(n)]
 
-    def embed(self, ids: np.ndarray, pos: int) -> np.ndarray:
-        "The rows of tokens (N, C), the first of which is at position `pos`."
+    def cache(self) -> Cache: return self.caches(1)[0]
+
+    def embed(self, ids: np.ndarray, pos: np.ndarray) -> np.ndarray:
+        "The rows (N, C) of tokens at their positions."
         x = rows_of(self.tokens, ids)
-        return x if self.positions is None else x + self.positions[pos:pos + len(ids)]
+        return x if self.positions is None else x + self.positions[pos]
 
     def check(self, ids, there: int = 0) -> np.ndarray:
         "Tokens that may follow so many others; `ContextError` if there is no room."
@@ -128,10 +138,22 @@ class Decoder:
 
     def step(self, cache: Cache, id: int) -> np.ndarray:
         "One token more: the scores (V,) for the next one. The array is used again by the next step."
-        self.x[:] = self.embed(self.check([id], cache.length), cache.length)[0]
+        self.x[:] = self.embed(self.check([id], cache.length), [cache.length])[0]
         step(*self.told, cache.keys, cache.values, cache.length, self.x, self.logits, get_threads())
         cache.length += 1
         return self.logits[:self.sizes.vocab]
+
+    def step_all(self, caches: list[Cache], ids) -> np.ndarray:
+        "One token more of each of several texts, whose caches were made together: their scores (B, V), the bits of each alone."
+        (keys, values), where = caches[0].shared, [(c.base, c.length) for c in caches]
+        if len({base for base, _ in where}) != len(ids) or any(c.shared[0] is not keys for c in caches):
+            raise ValueError(f'step_all\n- expected : a token for each of several texts, whose caches were made together\n- observed : {len(ids)} tokens, {len(caches)} caches')
+        ids, (base, pos) = np.concatenate([self.check([i], c.length) for i, c in zip(ids, caches)]), np.array(where, np.int64).T.copy()
+        x = self.embed(ids, pos).reshape(-1)
+        logits, regions = np.empty((len(ids), len(self.logits)), float32), len(keys)//(self.sizes.context*self.sizes.size)
+        step_all(*self.told, regions, keys, values, len(ids), base, pos, x, logits.reshape(-1), get_threads())
+        for c in caches: c.length += 1
+        return logits[:, :self.sizes.vocab]
 
 
 # %% [markdown]
@@ -147,7 +169,7 @@ def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     if len(ids) <= FEW:
         for i in ids: logits = d.step(cache, int(i))
         return logits
-    x = d.embed(ids, cache.length).reshape(-1)
+    x = d.embed(ids, np.arange(cache.length, cache.length + len(ids))).reshape(-1)
     read_all(*d.told, cache.keys, cache.values, cache.length, len(ids), x, d.logits, get_threads())
     cache.length += len(ids)
     return d.logits[:d.sizes.vocab]
@@ -294,6 +316,17 @@ for model, forward, decoder in (
             worst = max(worst, np.abs(scores - wanted[n - 1]).max()/np.abs(wanted).max())
     print(f'{type(model).__name__}: at most {worst:.0e} off, over all splits')
     assert worst < 1e-5
+
+# %% [markdown]
+# Texts side by side get the bits that each gets alone:
+
+# %%
+texts = [ids[:n] for n in (3, 9, 1)]
+alone, side = d.caches(3), d.caches(3)
+for caches in (alone, side):
+    for cache, text in zip(caches, texts): read(d, cache, text)
+scores = [d.step(cache, n).copy() for n, cache in enumerate(alone)]
+assert np.array_equal(d.step_all(side, range(3)), scores)
 
 # %% [markdown]
 # When the context is full, the decoder stops, by name:
