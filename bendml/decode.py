@@ -9,12 +9,12 @@ __all__ = ['FEW', 'STACKS', 'MATRICES', 'Sizes', 'Net', 'Cache', 'Decoder', 'rea
 # %% ../nbs/76_decode.ipynb #8a2268fd
 import mmap
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy import float32
 
-from . import gpt2, llama
+from . import llama
 from .batch import step_all
 from .checkpoint.gguf import read_gguf
 from .checkpoint.weights import Weights
@@ -24,6 +24,7 @@ from .reading import read_all
 from .rope import angles
 from .stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
 from .threads import get_threads
+if TYPE_CHECKING: from bendml.gpt2 import Gpt2
 
 # %% ../nbs/76_decode.ipynb #234a1e6c
 class Sizes(NamedTuple):
@@ -214,7 +215,7 @@ def _vectors(s: Sizes, given: dict) -> np.ndarray:
 # %% ../nbs/76_decode.ipynb #cd846fc7
 def _dense(w: np.ndarray, format: str) -> Source: return Source(format, w.shape, lambda: pack(w, format), lambda: w)
 
-def of_gpt2(model: gpt2.Gpt2, format: str = 'F32') -> Decoder:
+def of_gpt2(model: 'Gpt2', format: str = 'F32') -> Decoder:
     "A decoder for a GPT-2, its matrices in a format."
     c, b = model.config, model.blocks
     s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False, False)

@@ -15,12 +15,12 @@
 #| export
 import mmap
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy import float32
 
-from bendml import gpt2, llama
+from bendml import llama
 from bendml.batch import step_all
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
@@ -30,6 +30,7 @@ from bendml.reading import read_all
 from bendml.rope import angles
 from bendml.stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
 from bendml.threads import get_threads
+if TYPE_CHECKING: from bendml.gpt2 import Gpt2
 
 
 # %% [markdown]
@@ -247,7 +248,7 @@ def _vectors(s: Sizes, given: dict) -> np.ndarray:
 #| export
 def _dense(w: np.ndarray, format: str) -> Source: return Source(format, w.shape, lambda: pack(w, format), lambda: w)
 
-def of_gpt2(model: gpt2.Gpt2, format: str = 'F32') -> Decoder:
+def of_gpt2(model: 'Gpt2', format: str = 'F32') -> Decoder:
     "A decoder for a GPT-2, its matrices in a format."
     c, b = model.config, model.blocks
     s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False, False)
@@ -305,6 +306,7 @@ def open_gguf(
 # Held to the references: every split of a text into a part that is read at once and tokens that follow one by one.
 
 # %%
+from bendml import gpt2
 ids = np.random.default_rng(0).integers(0, 100, 24)
 for model, forward, decoder in (
         (gpt2.init(gpt2.Config(2, 2, 64, vocab=100, context=32)), gpt2.forward, of_gpt2),
