@@ -122,6 +122,15 @@ def test_reasons_to_stop(bytes_model):
     with pytest.raises(ContextError, match='at most 48 tokens\n- observed : 0 tokens and 49 more'): generate(bytes_model, 'x'*49)
 
 
+def test_the_real_context_is_full():
+    "1024 tokens can be read: after 1020, four more are written, after 1024 one, and it says why; a prompt of 1025 is refused, with the counts."
+    model = Model('bytes', of_gpt2(gpt2.init(gpt2.Config(1, 1, 64, vocab=257), seed=3)), Tokenizer.train(b'', 257, pattern=None, special_tokens=['<|end|>']), frozenset())
+    for prompt, new in ((1020, 4), (1024, 1)):
+        text = complete(model, 'x'*prompt, 10)
+        assert (len(text.prompt), len(text.ids), text.reason) == (prompt, new, 'context')
+    with pytest.raises(ContextError, match='at most 1024 tokens\n- observed : 0 tokens and 1025 more'): generate(model, 'x'*1025)
+
+
 def test_bad_requests_are_refused(bytes_model):
     for call in (lambda: generate(bytes_model, '', 3), lambda: generate(bytes_model, 'a', 0), lambda: generate(bytes_model, 'a', stop=''),
                  lambda: generate(bytes_model, [300]), lambda: load_model('gpt2', 'f16')):
@@ -174,4 +183,5 @@ def test_gpt2_from_a_file_in_the_published_format(tmp_path):
     for dtype in (None, 'int8'):
         loaded = load_model(str(path), dtype)
         text = complete(loaded, 'Hello', 5)
+        assert len(text.ids) == 5 and loaded.decoder.bytes < (0.3 if dtype else 1.1)*4*sum(a.size for a in gpt2.parameters(model))
         if dtype is None: assert text.ids[0] == gpt2.forward(model, text.prompt)[-1].argmax()

@@ -329,6 +329,7 @@ CALLS = {
     'vec': (tensor.vec, None, 1),
     'of_list': (lambda x: tensor.of_list(x, 2, 2), None, 1),
     'fill': (lambda x: tensor.fill(x, 2, 1.), None, 1),
+    'zeros': (lambda x: tensor.zeros(2, x), None, 1),
 }
 def double(v): return 2*v
 def minus(a, b): return a - b
@@ -372,6 +373,11 @@ def calls(draw):
         out = np.zeros(k, f32) if name == 'col_sums add' else np.zeros((n, n), f32) if 'matmul' in name else np.ones(n, f32)
         return name, [x, out if name == 'col_sums add' else second, out][:count]
     return name, [draw(anything(draw(st.sampled_from([None, 1, 2, 2])))) for _ in range(count)]
+
+
+def test_every_public_function_is_called():
+    functions = {name for name in tensor.__all__ if isinstance(getattr(tensor, name), type(test_fuzz))}
+    assert functions == {name.split()[0] for name in CALLS}
 
 
 @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
