@@ -18,6 +18,12 @@ def rows(markdown: str, timed: bool = False) -> dict[tuple[str, str], list]:
     return found
 
 
+def kernel_rows(markdown: str) -> dict[str, list[str]]:
+    "kernel -> the cells of its row, without the time."
+    cells = [[c.strip() for c in re.split(r'(?<!\\)\|', line)[1:-1]] for line in markdown.splitlines()]
+    return {c[0]: c[1:5] + c[6:] for c in cells if len(c) == 7 and re.match('confirmed|proved|unchecked', c[6])}
+
+
 def outputs(notebook: Path):
     for cell in json.loads(notebook.read_text())['cells']:
         for output in cell.get('outputs', []):
@@ -38,6 +44,20 @@ def test_the_tokenizers_laws_take_less_than_five_seconds():
     "When the table was made, by both solvers."
     laws = {law: row for (module, law), row in rows((ROOT/'CLAIMS.md').read_text(), timed=True).items() if module.startswith('bendml.bpe')}
     assert len(laws) >= 60 and {row[2] for row in laws.values()} == {'confirmed'} and sum(row[-1] for row in laws.values()) < 5000
+
+
+def test_the_table_of_kernels():
+    "With their proofs; one that was let through says why, in words that cannot leave the cell."
+    from types import SimpleNamespace
+    from bendml.kernel.sums import gemm, matvec
+    from bendml.laws.claims import kernel_claims
+    guess = SimpleNamespace(__name__='guess', __module__='bendml.old', __doc__=None, proof=None, unchecked='tested | by hand')
+    text = kernel_claims([gemm, guess, matvec])
+    assert text.startswith(f'2 kernels, {gemm.proof.conditions + matvec.proof.conditions} conditions proved') and '; 1 unchecked.' in text
+    assert kernel_rows(text) == {
+        'gemm': [gemm.__doc__, str(gemm.proof.conditions), str(gemm.proof.values), str(gemm.proof.confirmed), 'confirmed'],
+        'matvec': ['y = W v.', str(matvec.proof.conditions), str(matvec.proof.values), str(matvec.proof.confirmed), 'confirmed'],
+        'guess': ['', '-', '-', '-', 'unchecked: tested \\| by hand']}
 
 
 def module_of(notebook: Path) -> str:
