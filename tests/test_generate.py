@@ -173,6 +173,36 @@ def test_commands():
     assert run(chat, '-n', '8', input='Say hi.\n\n').exit_code == 0
 
 
+def test_a_shorter_context(tmp_path):
+    "Of every kind of model: as long as was asked for, no longer than the model can read, and the same words until then."
+    whole, short = load_model('mini'), load_model('mini', context=8)
+    assert short.decoder.sizes.context == 8 and load_model('mini', context=10**6).decoder.sizes.context == whole.decoder.sizes.context
+    ids = whole.tokenizer.encode('def f(x)')
+    a, b = complete(whole, ids, 20), complete(short, ids, 20)
+    assert (b.ids, b.reason) == (a.ids[:8 - len(ids)], 'context')
+    for name in ('mini', 'smollm2'):
+        with pytest.raises(ValueError, match='at least 1 token\n- observed : -3'): load_model(name, context=-3)
+
+
+def test_a_llama_from_a_folder(tmp_path):
+    "As transformers writes it, in pieces, with a tokenizer of ours: it says what the reference says."
+    import oracle
+    from bendml import llama
+    from test_llama import hf_tensors
+    c = llama.Config(2, 4, 2, 16, 64, 96, 257, 64, tied=False)
+    model = llama.init(c, seed=4)
+    oracle.llama(hf_tensors(model), c).save_pretrained(tmp_path, max_shard_size='100KB')
+    Tokenizer.train(b'', 257, special_tokens=['<|end|>'], progress=False).save(tmp_path/'tokenizer.json')
+    loaded = load_model(str(tmp_path), context=32)
+    text = complete(loaded, 'Hello', 20)
+    assert loaded.decoder.sizes.context == 32 and len(text.ids) == 20
+    for n, id in enumerate(text.ids):
+        row = llama.forward(model, text.prompt + text.ids[:n])[-1]
+        assert row.max() - row[id] < 1e-5
+    (tmp_path/'tokenizer.json').unlink()
+    with pytest.raises((OSError, ValueError), match='tokenizer|vocab'): load_model(str(tmp_path))
+
+
 @pytest.mark.slow
 def test_gpt2_from_a_file_in_the_published_format(tmp_path):
     "A small random GPT-2 with the real vocabulary, as model.safetensors."
