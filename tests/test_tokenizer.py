@@ -560,6 +560,15 @@ def test_a_tokenizer_of_any_table(vocab, data):
 
 # --- vocabularies and files
 
+def test_gpt2_is_what_tiktoken_reads_from_the_files(gpt2, monkeypatch):
+    "Its own reader, on the published vocab.bpe and encoder.json; the other tests give it our tokens."
+    from tiktoken.load import data_gym_to_mergeable_bpe_ranks
+    monkeypatch.setenv('TIKTOKEN_CACHE_DIR', '')   # read the files themselves
+    folder = fetch('gpt2-bpe')
+    theirs = data_gym_to_mergeable_bpe_ranks(str(folder/'vocab.bpe'), str(folder/'encoder.json'))
+    assert len(theirs) == 50_256 and theirs == {t: i for i, t in enumerate(gpt2.vocab.tokens) if t}
+
+
 def test_gpt2_ids_are_the_permutation(gpt2):
     from bendml.bpe.merges import gpt2_byte, gpt2_id
     assert [gpt2.vocab.tokens[gpt2_id(b)] for b in range(256)] == [*BYTES]
