@@ -121,6 +121,13 @@ def test_classes_are_tiktokens():
         assert [ord(c) for c in found] == np.flatnonzero(class_table(True)[256:] == kind).tolist()
 
 
+def test_expressions_are_the_published_ones(monkeypatch):
+    import tiktoken_ext.openai_public as public
+    monkeypatch.setattr(public, 'load_tiktoken_bpe', lambda *_, **__: {})
+    assert PATTERNS['cl100k'] == public.cl100k_base()['pat_str'] and PATTERNS['o200k'] == public.o200k_base()['pat_str']
+    assert PATTERNS['gpt2'] == r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
 @pytest.mark.slow
 def test_split_is_the_regular_expression():
     import regex
@@ -626,6 +633,15 @@ def test_a_gguf(smollm2):
     ids = smollm2.encode(text, allowed_special='all')
     assert ids[0] == 1 and 2 in ids and smollm2.decode(ids) == text
     assert smollm2.decode(smollm2.encode('Hello, world! 1234')) == 'Hello, world! 1234'
+
+
+def test_tokenizers_reads_what_we_write(smollm2, tmp_path):
+    "SmolLM2 from its GGUF, written as tokenizer.json: Hugging Face's own library gives the same ids."
+    from tokenizers import Tokenizer as Other
+    smollm2.save(tmp_path/'t.json')
+    theirs = Other.from_file(str(tmp_path/'t.json'))
+    for text in [*FIXED, *ODD, *PROSE, mixed(30_000)]:
+        assert smollm2.encode(text) == theirs.encode(text).ids, ascii(text[:80])
 
 
 def test_whole_words():
