@@ -155,6 +155,19 @@ def test_marks_in_what_was_said_are_ordinary_text(smol):
     assert 'gravity' in ''.join(text).lower() and text.reason in ('length', 'end')
 
 
+def test_a_chat_is_what_the_files_template_makes_of_it(smol):
+    "The template in the GGUF, run by jinja2, as transformers and llama.cpp run it."
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from bendml.checkpoint import read_gguf
+    from bendml.data import fetch
+    text = read_gguf(fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf').metadata['tokenizer.chat_template']
+    template = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(text)
+    said = [Turn('user', 'Hello, world!'), Turn('assistant', 'Hi.\n'), Turn('user', '1 + 1?')]
+    for turns in (said[:1], said, [Turn('system', 'Be brief.'), *said]):
+        whole = template.render(messages=[{'role': t.role, 'content': t.text} for t in turns], add_generation_prompt=True)
+        assert prompt(smol, turns) == smol.tokenizer.encode(whole, allowed_special='all')
+
+
 def test_bad_chats_are_refused(smol, bytes_model):
     with pytest.raises(ChatError, match='robot'): prompt(smol, [Turn('robot', 'hi')])
     with pytest.raises(ChatError, match='not made for chats'): prompt(bytes_model, [Turn('user', 'hi')])
