@@ -347,6 +347,7 @@ CALLS = {
     'vec': (tensor.vec, None, 1),
     'of_list': (lambda x: tensor.of_list(x, 2, 2), None, 1),
     'fill': (lambda x: tensor.fill(x, 2, 1.), None, 1),
+    'zeros': (lambda x: tensor.zeros(2, x), None, 1),
 }
 def double(v): return 2*v
 def minus(a, b): return a - b
@@ -392,6 +393,11 @@ def calls(draw):
     return name, [draw(anything(draw(st.sampled_from([None, 1, 2, 2])))) for _ in range(count)]
 
 
+def test_every_public_function_is_called():
+    functions = {name for name in tensor.__all__ if isinstance(getattr(tensor, name), type(test_fuzz))}
+    assert functions == {name.split()[0] for name in CALLS}
+
+
 @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 @given(calls())
 def test_anything_is_refused_or_right(call): try_call(*call)
@@ -414,9 +420,9 @@ def test_fuzz():
 
 def test_every_law_of_the_list_form_is_confirmed():
     from bendml.laws import Law, prove
-    from bendml.tensor import bands, lists, sizes, transpose
-    laws = [v for m in (lists, transpose, bands, sizes) for v in vars(m).values() if isinstance(v, Law) and v.__module__ == m.__name__ and not v.assumed]
-    assert len(laws) >= 30 and [l.__name__ for l in laws if prove(l).verdict != 'confirmed'] == []
+    from bendml.tensor import bands, lists, order, sizes, transpose
+    laws = [v for m in (lists, transpose, bands, sizes, order) for v in vars(m).values() if isinstance(v, Law) and v.__module__ == m.__name__ and not v.assumed]
+    assert len(laws) >= 40 and [l.__name__ for l in laws if prove(l).verdict != 'confirmed'] == []
 
 
 def test_a_wrong_law_is_refuted():
