@@ -17,7 +17,7 @@ def check(facts, goal): return Check('bounds', '', None, tuple(facts), goal, '')
 def follows(c): return discharge(script([('known', f) for f in c.facts], c.goal), ('z3',))[0].result == 'unsat'
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.lists(FACTS, max_size=3), FACTS), min_size=2, max_size=12))
 def test_an_instance_of_what_was_proved_holds(cases):
     "Whatever is found to be an instance, z3 proves by itself."
