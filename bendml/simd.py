@@ -10,7 +10,7 @@ __all__ = ['f32x8', 'new_word', 'flat', 'index', 'features', 'VECTOR', 'INTS', '
            'tile_mul_add', 'wide_fma', 'tile_load', 'wide_load', 'tile_store', 'wide_store']
 
 # %% ../nbs/04_simd.ipynb #bd5969d1
-import inspect, operator
+import functools, inspect, operator
 from typing import Callable, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ class _Model(models.PrimitiveModel):
     def __init__(self, manager, of): super().__init__(manager, of, _V)
 
 # %% ../nbs/04_simd.ipynb #b6d27db5
+@functools.cache
 def _features() -> dict:
     "What the processor that numba compiles for has; `NUMBA_CPU_FEATURES` and `NUMBA_CPU_NAME` override the machine."
     if config.CPU_FEATURES is None: return dict(binding.get_host_cpu_features())

@@ -16,7 +16,7 @@
 # %%
 #| hide
 #| export
-import inspect, operator
+import functools, inspect, operator
 from typing import Callable, NamedTuple
 
 import numpy as np
@@ -57,6 +57,7 @@ class _Model(models.PrimitiveModel):
 
 # %%
 #| export
+@functools.cache
 def _features() -> dict:
     "What the processor that numba compiles for has; `NUMBA_CPU_FEATURES` and `NUMBA_CPU_NAME` override the machine."
     if config.CPU_FEATURES is None: return dict(binding.get_host_cpu_features())
