@@ -14,9 +14,10 @@ from numba import prange
 from numpy import float32
 
 from ..kernel import Buf, Size, f32, kernel, requires
-from ..simd import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store,
-                         wide, wide_fma, wide_load, wide_store)
+from ..simd import load, splat, store
 from .arrays import TensorError, dense, result, typed
+from ..tiles import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store,
+                          wide, wide_fma, wide_load, wide_store)
 
 # %% ../../nbs/42_gemm.ipynb #82ce9b1a
 @kernel
@@ -148,6 +149,7 @@ def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32]
                 product_cut(deep, a, at_a + i*ar, ac, ar, panels, q, c, to, stride, rows, cols, first, fused, square)
             else: product_cut(deep, panel_a, (i - copied)*deep, HIGH, 1, panels, q, c, to, stride, rows, cols, first, fused, square)
 
+# %% ../../nbs/42_gemm.ipynb #bf67d9cf
 @kernel
 def product_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf[f32], at_b: Size, c: Buf[f32], at: Size, stride: Size, n: Size, k: Size, m: Size, fused: bool):
     "The part of c (n, m) that begins at `at`: rows of a times panels."

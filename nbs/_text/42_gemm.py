@@ -22,9 +22,10 @@ from numba import prange
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, requires
-from bendml.simd import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store,
-                         wide, wide_fma, wide_load, wide_store)
+from bendml.simd import load, splat, store
 from bendml.tensor.arrays import TensorError, dense, result, typed
+from bendml.tiles import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store,
+                          wide, wide_fma, wide_load, wide_store)
 
 # %% [markdown]
 # ## Rung 1: three loops
@@ -165,7 +166,7 @@ def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: 
 # %% [markdown]
 # ## Rung 5: longer registers
 #
-# *Hypothesis: fewer, longer instructions.* Where registers hold [sixteen numbers](04_simd.ipynb), one tile of 12×32 takes the place of four,
+# *Hypothesis: fewer, longer instructions.* Where registers hold [sixteen numbers](04a_tiles.ipynb), one tile of 12×32 takes the place of four,
 # and 14 loads are enough for 24 multiplications, instead of 8 for 12. Each number is rounded as before, so no bit changes.
 # The sequential order stays with four tiles: its multiplications and additions go to different units, which twelve registers keep busy.
 
@@ -227,6 +228,9 @@ def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32]
                 product_cut(deep, a, at_a + i*ar, ac, ar, panels, q, c, to, stride, rows, cols, first, fused, square)
             else: product_cut(deep, panel_a, (i - copied)*deep, HIGH, 1, panels, q, c, to, stride, rows, cols, first, fused, square)
 
+
+# %%
+#| export
 @kernel
 def product_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf[f32], at_b: Size, c: Buf[f32], at: Size, stride: Size, n: Size, k: Size, m: Size, fused: bool):
     "The part of c (n, m) that begins at `at`: rows of a times panels."
