@@ -455,9 +455,9 @@ set_threads(before)
 for name, (s, l) in speed.items(): print(f'{name:16} {s:6.1f}  {l:6.1f}  billion a second')
 
 # %% [markdown]
-# Two things are worth a second look. The rungs that keep the sequential order are as fast as the fused ones or nearly so: this
-# processor multiplies and adds in different units, so that two instructions cost little more than one. And rung 3 falls
-# behind on the large matrix, where the columns of $B$ are 4 KB apart.
+# Two things are worth a second look. The sequential order costs a fifth: it has two instructions for each of the others' one, and the
+# sixteen columns of a tile are every other line of a panel of 32. And rung 3 falls behind on a large matrix, where the columns of $B$
+# are 4 KB apart, as soon as memory has other work as well.
 
 # %% [markdown]
 # ## What this does not show
