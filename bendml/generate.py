@@ -56,7 +56,8 @@ def probabilities(
         again = np.unique(seen)
         scores[again] = np.where(scores[again] > 0, scores[again]/how.repetition, scores[again]*how.repetition)
     if how.temperature == 0: return (np.arange(len(scores)) == scores.argmax()).astype(np.float64)
-    p = np.exp((scores - scores.max())/how.temperature)
+    below = np.maximum(scores - scores.max(), -750*how.temperature)   # exp(-750) is 0 already, and a quotient may be too large
+    p = np.exp(below/how.temperature)
     order = np.argsort(-p, kind='stable')
     if 0 < how.top_k < len(p): p[order[how.top_k:]] = 0
     before = np.cumsum(p[order]) - p[order]
