@@ -196,8 +196,8 @@ def with_special(parts: Iterator, places: list[tuple[int, int, int]], as_array: 
     return np.concatenate(ids).astype(np.int32) if as_array else [i for part in ids for i in part]
 
 # %% ../../nbs/48b_encode.ipynb #e5f4d8eb
-class _Bulk(_Encoder):
-    "Encoding in bulk."
+class _Batches(_Encoder):
+    "Encoding many texts."
     def encode_batch(
         self,
         texts: Iterable[str | bytes],
@@ -220,6 +220,9 @@ class _Bulk(_Encoder):
         use(group)
         return found
 
+# %% ../../nbs/48b_encode.ipynb #8a4ecfb7
+class _Bulk(_Batches):
+    "Encoding what is larger than memory."
     def encode_file(
         self,
         path: str | os.PathLike,     # a text file of any size

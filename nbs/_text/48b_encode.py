@@ -241,8 +241,8 @@ def with_special(parts: Iterator, places: list[tuple[int, int, int]], as_array: 
 
 # %%
 #| export
-class _Bulk(_Encoder):
-    "Encoding in bulk."
+class _Batches(_Encoder):
+    "Encoding many texts."
     def encode_batch(
         self,
         texts: Iterable[str | bytes],
@@ -265,6 +265,11 @@ class _Bulk(_Encoder):
         use(group)
         return found
 
+
+# %%
+#| export
+class _Bulk(_Batches):
+    "Encoding what is larger than memory."
     def encode_file(
         self,
         path: str | os.PathLike,     # a text file of any size
