@@ -87,7 +87,9 @@ print('\n---', answer.reason)
 def heard() -> str:
     "What is typed; nothing at the end of the input."
     try: return click.prompt('you', default='', show_default=False)
-    except click.Abort: return ''
+    except click.Abort:
+        click.echo()
+        return ''
 
 @click.command()
 @click.option('--system', help="What the model is told first.  [default: what its file says]")

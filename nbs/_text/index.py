@@ -55,6 +55,14 @@ for epoch, e in enumerate(train(init(seed=0), digits), 1): print(f'epoch {epoch}
 # Or without the repository, `pip install .` and `bendml --help`.
 
 # %% [markdown]
+# ## Something of your own
+#
+# [Check the shapes of a script](24c_howto.ipynb), [prove a law about a function](17_laws.ipynb), [prove a
+# kernel](29d_command.ipynb), [train a tokenizer](49_tokenizer.ipynb), [differentiate a function](51_gradients.ipynb),
+# [build](63d_nn.ipynb) and [train](69_train.ipynb) a network, [let a model write](77_generate.ipynb), or
+# [offer it to other programs](78c_serve.ipynb). Three short programs to begin with are in
+# [examples](https://github.com/bendml/bendml/tree/main/examples).
+#
 # ## How to read it
 #
 # The pages are in the order in which they build on each other; each imports only from those before it. A page says why,
