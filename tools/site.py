@@ -48,7 +48,7 @@ class Links(Processor):
         return f'[{m[0]}]({"" if page == self.page else page}#{m[1].lower()})' if page else m[0]
 
     def cell(self, cell) -> None:
-        if 'asis' in (getattr(cell, 'directives_', None) or {}).get('output', ()): markdown(cell)
+        if 'asis' in (getattr(cell, 'directives_', None) or {}).get('output:', ()): markdown(cell)
         if cell.cell_type == 'markdown':
             lines = re.split(r'(^```.*?^```|^#.*$)', cell.source, flags=re.M | re.S)
             cell.source = ''.join(t if i % 2 else _CODE.sub(self.link, t) for i, t in enumerate(lines))
