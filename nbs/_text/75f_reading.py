@@ -272,8 +272,9 @@ def read_all(layers: Size, G: Size, share: Size, d: Size, T: Size, c: Size, e: S
         assert l*stride + stride <= layers*stride
         assert l*far + far <= layers*far
         assert l*G + G <= layers*G
+        skip = N - 1 if l == layers - 1 else 0
         read_layer(G, share, d, T, c, e, f, qkv_units, up_units, eps, centred, gated, turned, w, qkv_size, l*stride, o_size, l*stride + o_at, up_size, l*stride + up_at,
-                   down_size, l*stride + down_at, v, l*far, cos, sin, layers*G, l*G, keys, values, pos, N, N - 1 if l == layers - 1 else 0, x, qkv, o, new, parts)
+                   down_size, l*stride + down_at, v, l*far, cos, sin, layers*G, l*G, keys, values, pos, N, skip, x, qkv, o, new, parts)
         for i in range(N*(4*c)): store(x, 8*i, load(new, 8*i))
     h = np.empty(32*c, f32)
     fx = np.empty(c*ROUNDED, f32)
