@@ -11,9 +11,10 @@ from numpy import float32
 
 from .room import room
 from ..tensor import gemm
+from ..tiles import has_avx512
 
 # %% ../../nbs/60c_products.ipynb #0a4a1805
-TINY = 2_000_000   # multiplications below which the library multiplies
+TINY = 2_000_000   # multiplications from which on panels are as fast, where registers are long
 
 def _flat(x: np.ndarray) -> bool: return x.dtype == float32 and (x.flags.c_contiguous or x.flags.f_contiguous)
 
@@ -32,5 +33,5 @@ def product(
         out += np.matmul(a, b)
         return out
     if out is None: out = room(n, m)
-    gemm.product(a, b, out, add, TINY)
+    gemm.product(a, b, out, add, TINY if has_avx512() else gemm.BIG)
     return out

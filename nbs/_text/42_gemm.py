@@ -24,7 +24,7 @@ from numpy import float32
 from bendml.kernel import Buf, Size, f32, kernel, requires
 from bendml.simd import load, splat, store
 from bendml.tensor.arrays import TensorError, dense, result, typed
-from bendml.tiles import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store,
+from bendml.tiles import (COLS, HIGH, LONG, ROWS, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store,
                           wide, wide_fma, wide_load, wide_store)
 
 # %% [markdown]
@@ -306,9 +306,10 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 # `np.dot(a, b, out=c)` calls it directly. It is free to choose its own order of additions.
 #
 # It also has threads of its own, and those that have nothing to do keep their cores for up to 25 milliseconds, looking for more
-# work. Our loops before and after a product want these cores. So with long registers only small products go to the library, which
-# are over before a sleeping thread of ours has woken. Without them its inner loops win on one thread, and there rung 4 computes
-# large products on several.
+# work. Our loops before and after a product want these cores. So a large product on several threads is computed by rung 5, on
+# the threads that all our loops share. A small one is over before a sleeping thread of ours has woken, and goes to the library, as does
+# any product on one thread, where its inner loops win by a twentieth. [Layers](60c_products.ipynb), whose products stand between
+# loops, ask for rung 5 earlier.
 #
 # ## Multiplying
 #
@@ -317,7 +318,7 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 
 # %%
 #| export
-SMALL, MIDDLE, BIG = 20_000, 2**26, 2**28  # multiplications: below, threads cost more than they save; up to these the library is faster, with long registers and without
+SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
 
 def _tall(n: int, threads: int) -> int:
     "How many rows a band has: whole tiles, at most a block, and as many bands for each thread."
@@ -341,10 +342,10 @@ def product(
     b: np.ndarray,     # (k, m) likewise
     c: np.ndarray,     # (n, m) contiguous: where to put it
     add: bool = False, # add to what is in c
-    least: int = MIDDLE   # multiplications from which on our own threads do it, if registers are long
+    least: int = BIG   # multiplications from which on it is done by panels; below, and always on one thread unless this is given, by the library
 ) -> None:
     "c = a b, or c += a b, the fastest way, for arrays that are known to fit."
-    if a.size*b.shape[1] >= (least if has_avx512() else BIG if get_threads() > 1 else np.inf): _panels(a, b, c, add, True)
+    if a.size*b.shape[1] >= least and (least < BIG or get_threads() > 1): _panels(a, b, c, add, True)
     elif add: c += np.dot(a, b)
     else: np.dot(a, b, out=c)
 
