@@ -270,7 +270,7 @@ def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampl
 def options(command):
     "The options of a command that writes."
     for option in (
-            click.option('--model', 'name', default='smollm2', show_default=True, help='mini, smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
+            click.option('--model', 'name', default='smollm2', show_default=True, help='mini (a toy that comes along), smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
             click.option('--dtype', type=click.Choice(list(FORMATS)), help='Default: as stored.'),
             click.option('--threads', type=click.IntRange(1), help='Default: one a core.'),
             click.option('--temperature', type=float, default=0., show_default=True, help='0: always the most likely token.'),
@@ -305,6 +305,7 @@ def show(text: Text, stats: bool) -> None:
 @options
 def command(text, new, stop, stats, **given):
     "Write on from TEXT."
+    if not text: raise click.UsageError('TEXT is empty; a model needs something to go on from')
     try:
         model, sampling = open_model(**given)
         click.echo(text, nl=False)
