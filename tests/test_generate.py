@@ -67,6 +67,11 @@ def test_scores_that_are_no_numbers_stop():
         with pytest.raises(FloatingPointError, match='token 1'): choose(np.array([0., bad]), Sampling(), np.random.default_rng(0))
 
 
+@pytest.mark.filterwarnings('error')
+def test_the_smallest_temperature_is_greedy():
+    assert probabilities(np.array([0., 3., -1e30]), Sampling(5e-324)).tolist() == [0, 1, 0]
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=20), st.lists(st.text(min_size=1, max_size=4), max_size=3))
 def test_a_stream_is_the_text_up_to_the_first_stop(text, stops):

@@ -282,6 +282,12 @@ def test_a_refusal_has_a_name(name):
     with pytest.raises(TensorError, match='- expected : '): REFUSED[name]()
 
 
+@pytest.mark.filterwarnings('error')
+def test_complex_numbers_are_refused_not_cut():
+    for values in (np.ones(2, complex), [1j, 2.], [np.complex64(1)]):
+        with pytest.raises(TensorError, match='complex numbers'): tensor.vec(values)
+
+
 def test_of_list_gives_none_for_a_wrong_count():
     assert tensor.of_list([1, 2, 3], 2, 2) is None and tensor.of_list([1, 2, 3, 4], 2, 2).tolist() == [[1, 2], [3, 4]]
 

@@ -67,10 +67,8 @@ def _cvc5(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
         elif said and said != 'success': raise ValueError(said)
     seconds = time.perf_counter() - start
     why = {'RESOURCEOUT': 'resource', 'TIMEOUT': 'wall', 'INCOMPLETE': 'incomplete'}
-    reason = ''
-    if result not in ('sat', 'unsat'):
-        said = str(solver.getInfo('reason-unknown')) if result else 'no answer'
-        reason = next((v for k, v in why.items() if k in said.upper()), said)
+    said = '' if result in ('sat', 'unsat') else str(solver.getInfo('reason-unknown')) if result else 'no answer'
+    reason = next((v for k, v in why.items() if k in said.upper()), said)
     found = {str(t): str(solver.getValue(t)) for t in symbols.getDeclaredTerms()} if model and result == 'sat' else {}
     return Answer('cvc5', result if result in ('sat', 'unsat') else 'unknown', seconds, reason, 0, found)
 
