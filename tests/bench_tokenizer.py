@@ -50,7 +50,7 @@ def long_words() -> None:
     ours = Tokenizer.gpt2()
     for name, unit in {'a': 'a', 'space': ' ', 'ab': 'ab', 'emoji': '😀', 'U+0301': '\u0301'}.items():
         texts = [unit*(size//len(unit.encode())) for size in (1_000_000, 2_000_000)]
-        times = best(3, one=lambda: ours.encode(texts[0], as_array=True), two=lambda: ours.encode(texts[1], as_array=True))
+        times = best(12, one=lambda: ours.encode(texts[0], as_array=True), two=lambda: ours.encode(texts[1], as_array=True))
         print(f'1 MB of {name:6} {times["one"]:.3f} s, twice as long {times["two"]/times["one"]:.2f}x')
 
 
