@@ -94,7 +94,7 @@ def load_model(
     if path.is_dir(): return _load_folder(path, dtype, context)
     if path.suffix == '.safetensors':
         tokenizer = Tokenizer.gpt2()
-        return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
+        return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32'], context), tokenizer, frozenset(tokenizer.vocab.special.values()))
     weights = read_gguf(path)
     decoder, tokenizer, settings = gguf_decoder(weights, dtype, context), Tokenizer.load(path), weights.metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
@@ -110,7 +110,7 @@ def gguf_decoder(weights: Weights, dtype: str | None = None, context: int | None
 def _load_folder(path: Path, dtype: str | None, context: int | None) -> Model:
     "A folder as Hugging Face's: config.json, tensors in one file or several, tokenizer.json."
     settings, tokenizer, format = read_settings(path/'config.json'), Tokenizer.load(path), FORMATS[dtype or 'f32']
-    if settings.get('model_type') == 'gpt2': decoder = of_gpt2(load_gpt2(path, gpt2.hf_config(settings)), format)
+    if settings.get('model_type') == 'gpt2': decoder = of_gpt2(load_gpt2(path, gpt2.hf_config(settings)), format, context)
     else:
         weights, config = open_weights(path), llama.hf_config(settings)
         decoder = of_llama(llama.from_tensors({name: weights.float32(name) for name in weights}, config), format, context)

@@ -27,11 +27,12 @@ from bendml.kernel import Buf, Size, f32, kernel, prange, requires, word
 from bendml.nn.elementary import exp
 from bendml.nn.attention import score_back
 from bendml.nn.room import room
-from bendml.tensor.gemm import COLS, ROWS, pack_cols, product_cut
+from bendml.simd import HIGH, LONG
+from bendml.tensor.gemm import pack_cols, product_cut
 
 # %%
 #| export
-BAND = 48   # queries in a band: whole tiles of 6
+BAND = 48   # queries in a band: whole tiles of 12
 _ANY = {'contract', 'reassoc', 'nsz'}   # sums in any order: eight or sixteen lanes
 word('f32')(exp)   # known to a kernel as a function of one number
 
@@ -40,21 +41,21 @@ word('f32')(exp)   # known to a kernel as a function of one number
 # ## Products of blocks
 #
 # All of them are rows of a matrix times [panels](42_gemm.ipynb) of another. The asserts are steps of the proof that no index
-# leaves its array, for all sizes; a solver would not guess them. `square` is room for one tile, 6×16 numbers.
+# leaves its array, for all sizes; a solver would not guess them. `square` is room for one tile, 12×32 = 384 numbers.
 
 # %%
 #| export
 @kernel
 def tiles(n: Size, k: Size, m: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], deep: Size, c: Buf[f32], at: Size, stride: Size,
-          first: bool, square: Buf["96", f32]):
+          first: bool, square: Buf["384", f32]):
     "c (n, m) = a (n, k) times panels of b, `deep` numbers deep, of which the upper k are used. Not `first`: added to c."
     requires(len(a) < 2**44, len(b) < 2**44, len(c) < 2**44, step < 2**44, stride < 2**44)
-    requires(1 <= n, 1 <= k, k <= deep, 1 <= m, i + (k - 1)*da + (n + 4)*step < len(a), (m + 15)*deep <= len(b), at + (n - 1)*stride + m <= len(c))
-    for y in range(0, m, COLS):
-        assert y*deep + 16*deep <= (m + 15)*deep
-        for x in range(0, n, ROWS):
-            assert x*step + 5*step <= (n + 4)*step
-            rows, cols = min(ROWS, n - x), min(COLS, m - y)
+    requires(1 <= n, 1 <= k, k <= deep, 1 <= m, i + (k - 1)*da + (n + 10)*step < len(a), (m + 31)*deep <= len(b), at + (n - 1)*stride + m <= len(c))
+    for y in range(0, m, LONG):
+        assert y*deep + 32*deep <= (m + 31)*deep
+        for x in range(0, n, HIGH):
+            assert x*step + 11*step <= (n + 10)*step
+            rows, cols = min(HIGH, n - x), min(LONG, m - y)
             assert x*stride + (rows - 1)*stride <= (n - 1)*stride
             product_cut(k, a, i + x*step, da, step, b, y*deep, c, at + x*stride + y, stride, rows, cols, first, True, square)
 
@@ -121,7 +122,7 @@ def causal_softmax_back(s: Buf[f32], ds: Buf[f32], at: Size, n: Size, m: Size, l
 #| export
 @kernel
 def attend_head(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, row: Size, scale: f32, y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
-                keys: Buf["(T + 15)*D", f32], values: Buf["(D + 15)*T", f32], band: Buf["(BAND + 6)*D", f32], s: Buf["(BAND + 6)*T", f32], square: Buf["96", f32]):
+                keys: Buf["(T + 31)*D", f32], values: Buf["(D + 31)*T", f32], band: Buf["(BAND + 12)*D", f32], s: Buf["(BAND + 12)*T", f32], square: Buf["384", f32]):
     "The answers of one head to one sequence, and for each query the logarithm of the sum of its exponentials."
     requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, row < 2**32, out < 2**32, len(x) < 2**44, len(y) < 2**44)
     requires(q + (T - 1)*row + D <= len(x), k + (T - 1)*row + D <= len(x), v + (T - 1)*row + D <= len(x), o + (T - 1)*out + D <= len(y), l + T <= len(logs))
@@ -149,8 +150,8 @@ def attend_head(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, row: S
 # %%
 #| export
 @kernel(fastmath=_ANY)
-def band_back(n: Size, D: Size, T: Size, t: Size, dband: Buf["(BAND + 6)*D", f32], y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
-              s: Buf["(BAND + 6)*T", f32], ds: Buf["(BAND + 6)*T", f32]):
+def band_back(n: Size, D: Size, T: Size, t: Size, dband: Buf["(BAND + 12)*D", f32], y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
+              s: Buf["(BAND + 12)*T", f32], ds: Buf["(BAND + 12)*T", f32]):
     "Scores and derivatives by weights become weights and derivatives by scores, in a band of n queries from t on."
     requires(1 <= n, n <= BAND, t + n <= T, T < 2**20, D < 2**20, out < 2**32, o + (n - 1)*out + D <= len(y), l + n <= len(logs), len(y) < 2**44)
     for i in range(n):
@@ -166,8 +167,8 @@ def band_back(n: Size, D: Size, T: Size, t: Size, dband: Buf["(BAND + 6)*D", f32
 #| export
 @kernel
 def attend_head_back(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, row: Size, scale: f32, y: Buf[f32], dy: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
-                     dx: Buf[f32], dq: Size, dk: Size, dv: Size, keys: Buf["(T + 15)*D", f32], values: Buf["(T + 15)*D", f32], across: Buf["(D + 15)*T", f32],
-                     band: Buf["(BAND + 6)*D", f32], dband: Buf["(BAND + 6)*D", f32], panel: Buf["(D + 15)*BAND", f32], s: Buf["(BAND + 6)*T", f32], ds: Buf["(BAND + 6)*T", f32], square: Buf["96", f32]):
+                     dx: Buf[f32], dq: Size, dk: Size, dv: Size, keys: Buf["(T + 31)*D", f32], values: Buf["(T + 31)*D", f32], across: Buf["(D + 31)*T", f32],
+                     band: Buf["(BAND + 12)*D", f32], dband: Buf["(BAND + 12)*D", f32], panel: Buf["(D + 31)*BAND", f32], s: Buf["(BAND + 12)*T", f32], ds: Buf["(BAND + 12)*T", f32], square: Buf["384", f32]):
     "The way back of one head, into dx from dq, dk and dv on; the derivatives by keys and values are added to what is there."
     requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, row < 2**32, out < 2**32, len(x) < 2**44, len(y) < 2**44, len(dx) < 2**44, len(logs) < 2**44, len(dy) == len(y), o + (T - 1)*out + D <= len(y), l + T <= len(logs))
     requires(q + (T - 1)*row + D <= len(x), k + (T - 1)*row + D <= len(x), v + (T - 1)*row + D <= len(x))
@@ -183,8 +184,8 @@ def attend_head_back(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, r
         assert t*out + (n - 1)*out <= (T - 1)*out
         assert (m - 1)*row <= (T - 1)*row
         assert n*D <= BAND*D
-        assert (D + 15)*n <= (D + 15)*BAND
-        assert (n - 1)*T + m + 4 < (BAND + 6)*T
+        assert (D + 31)*n <= (D + 31)*BAND
+        assert (n - 1)*T + m + 10 < (BAND + 12)*T
         copy_band(x, q + t*row, row, n, D, scale, band)
         copy_band(dy, o + t*out, out, n, D, f32(1), dband)
         tiles(n, D, m, band, 0, 1, D, keys, D, s, 0, T, True, square)
@@ -212,11 +213,11 @@ def attend_head_back(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, r
 def attend_sequence(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f32], at: Size, scale: f32, y: Buf["T*(K*G*D)", f32], logs: Buf["K*G*T", f32]):
     "All heads of the sequence that begins at `at`."
     requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, T*(K*G*D) < 2**44, at + T*row <= len(x))
-    keys = np.empty((T + 15)*D, f32)
-    values = np.empty((D + 15)*T, f32)
-    band = np.zeros((BAND + 6)*D, f32)
-    s = np.zeros((BAND + 6)*T, f32)
-    square = np.empty(96, f32)
+    keys = np.empty((T + 31)*D, f32)
+    values = np.empty((D + 31)*T, f32)
+    band = np.zeros((BAND + 12)*D, f32)
+    s = np.zeros((BAND + 12)*T, f32)
+    square = np.empty(384, f32)
     for j in range(K):
         for g in range(G):
             h = j*G + g
@@ -256,15 +257,15 @@ def attend_sequence_back(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f
     "The way back of one sequence."
     requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
     requires(at + T*row <= len(x), len(dy) == len(y), o + T*(K*G*D) <= len(y), l + K*G*T <= len(logs))
-    keys = np.empty((T + 15)*D, f32)
-    values = np.empty((T + 15)*D, f32)
-    across = np.empty((D + 15)*T, f32)
-    band = np.zeros((BAND + 6)*D, f32)
-    dband = np.zeros((BAND + 6)*D, f32)
-    panel = np.empty((D + 15)*BAND, f32)
-    s = np.zeros((BAND + 6)*T, f32)
-    ds = np.zeros((BAND + 6)*T, f32)
-    square = np.empty(96, f32)
+    keys = np.empty((T + 31)*D, f32)
+    values = np.empty((T + 31)*D, f32)
+    across = np.empty((D + 31)*T, f32)
+    band = np.zeros((BAND + 12)*D, f32)
+    dband = np.zeros((BAND + 12)*D, f32)
+    panel = np.empty((D + 31)*BAND, f32)
+    s = np.zeros((BAND + 12)*T, f32)
+    ds = np.zeros((BAND + 12)*T, f32)
+    square = np.empty(384, f32)
     for i in range(T*row): dx[i] = f32(0)
     for j in range(K):
         for g in range(G):

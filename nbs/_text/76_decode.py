@@ -253,21 +253,26 @@ def _vectors(s: Sizes, given: dict) -> np.ndarray:
 #| export
 def _dense(w: np.ndarray, format: str) -> Source: return Source(format, w.shape, lambda: pack(w, format), lambda: w)
 
-def of_gpt2(model: 'Gpt2', format: str = 'F32') -> Decoder:
+def _longest(context: int | None, most: int) -> int:
+    "The longest text: what was asked for, and no more than the model can read."
+    if context is not None and context < 1: raise ValueError(f'context\n- expected : at least 1 token\n- observed : {context}')
+    return min(context or most, most)
+
+def of_gpt2(model: 'Gpt2', format: str = 'F32', context: int | None = None) -> Decoder:
     "A decoder for a GPT-2, its matrices in a format."
-    c, b = model.config, model.blocks
-    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False, False)
+    c, b, longest = model.config, model.blocks, _longest(context, model.config.context)
+    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, longest, c.eps, True, False, False)
     layers = [{'q': _dense(x.qkv.w, format), 'o': _dense(x.proj.w, format), 'up': _dense(x.up.w, format), 'down': _dense(x.down.w, format)} for x in b]
     vectors = dict(gain1=[x.norm1.gain for x in b], shift1=[x.norm1.bias for x in b], gain2=[x.norm2.gain for x in b], shift2=[x.norm2.bias for x in b],
                    gain=model.norm.gain, shift=model.norm.bias, bqkv=[x.qkv.b for x in b], bo=[x.proj.b for x in b], bup=[x.up.b for x in b], bdown=[x.down.b for x in b])
-    still = np.zeros((c.context, s.size//2)), np.zeros((c.context, s.size//2))
-    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions)
+    still = np.zeros((longest, s.size//2)), np.zeros((longest, s.size//2))
+    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions[:longest])
 
 
 # %%
 #| export
 def _llama_sizes(c: llama.Config, context: int | None) -> Sizes:
-    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, min(context or c.context, c.context), c.eps, False, True, True)
+    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, _longest(context, c.context), c.eps, False, True, True)
 
 MATRICES = [name for names in STACKS for name in names]
 
