@@ -159,7 +159,7 @@ def shares(scores: Buf[f32], at: Size, visible: Size, width: Size, scale: f32):
 def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size, qkv: Buf[f32], keys: Buf[f32], values: Buf[f32], out: Buf["N*(8*d)", f32]):
     "A head's attention for N tokens that stand at `pos` and after it. Their queries begin at qkv[first], `far` apart."
     requires(1 <= d, 1 <= N, first + (N - 1)*far + 8*d <= len(qkv), start + (pos + N)*(8*d) <= len(keys), start + (pos + N)*(8*d) <= len(values))
-    requires(len(qkv) < 2**44, len(keys) < 2**44, len(values) < 2**44, pos + N < 2**30, d < 2**20)
+    requires(len(qkv) < 2**44, len(keys) < 2**44, len(values) < 2**44, pos + N < 2**20, d < 2**20)
     width = pos + N + 8
     scores = np.empty(QUERIES*width + 8, f32)
     scale = f32(1)/f32(math.sqrt(f32(8*d)))
