@@ -17,8 +17,7 @@ from ..kernel import Buf, Size, f32, kernel, prange, requires, word
 from .elementary import exp
 from .attention import score_back
 from .room import room
-from ..simd import HIGH, LONG
-from ..tensor.gemm import pack_cols, product_cut
+from ..tensor.gemm import HIGH, LONG, pack_cols, product_cut
 
 # %% ../../nbs/62b_blocks.ipynb #3f4988c6
 BAND = 48   # queries in a band: whole tiles of 12

@@ -27,8 +27,7 @@ from bendml.kernel import Buf, Size, f32, kernel, prange, requires, word
 from bendml.nn.elementary import exp
 from bendml.nn.attention import score_back
 from bendml.nn.room import room
-from bendml.simd import HIGH, LONG
-from bendml.tensor.gemm import pack_cols, product_cut
+from bendml.tensor.gemm import HIGH, LONG, pack_cols, product_cut
 
 # %%
 #| export

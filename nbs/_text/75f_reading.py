@@ -159,8 +159,10 @@ def shares(scores: Buf[f32], at: Size, visible: Size, width: Size, scale: f32):
 def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size, qkv: Buf[f32], keys: Buf[f32], values: Buf[f32], out: Buf["N*(8*d)", f32]):
     "A head's attention for N tokens that stand at `pos` and after it. Their queries begin at qkv[first], `far` apart."
     requires(1 <= d, 1 <= N, first + (N - 1)*far + 8*d <= len(qkv), start + (pos + N)*(8*d) <= len(keys), start + (pos + N)*(8*d) <= len(values))
-    requires(len(qkv) < 2**44, len(keys) < 2**44, len(values) < 2**44, pos + N < 2**20, d < 2**20)
+    requires(len(qkv) < 2**44, len(keys) < 2**44, len(values) < 2**44, pos + N < 2**20, d < 2**10)
     width = pos + N + 8
+    assert (pos + N + 31)*(8*d) <= (2**20 + 31)*(8*d)
+    assert (8*d + 31)*(pos + N) <= (2**13 + 31)*(pos + N)
     scores = np.empty(QUERIES*width + 8, f32)
     scale = f32(1)/f32(math.sqrt(f32(8*d)))
     for b in range((N + QUERIES - 1)//QUERIES):
@@ -168,6 +170,8 @@ def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size
         seen = pos + QUERIES*b + own
         assert (QUERIES*b)*far + (own - 1)*far <= (N - 1)*far
         assert seen*(8*d) <= (pos + N)*(8*d)
+        assert (seen + 31)*(8*d) <= (pos + N + 31)*(8*d)
+        assert (8*d + 31)*seen <= (8*d + 31)*(pos + N)
         assert (own - 1)*width + width <= QUERIES*width
         assert (QUERIES*b)*(8*d) + own*(8*d) <= N*(8*d)
         gemm_panels(qkv, first + (QUERIES*b)*far, far, 1, keys, start, 1, 8*d, scores, 0, width, own, 8*d, seen, True)
