@@ -62,6 +62,11 @@ class Net(NamedTuple):
     cos: np.ndarray           # (T, D/2), flat
     sin: np.ndarray           # (T, D/2), flat
 
+def _zeros(n: int) -> np.ndarray:
+    "Zeros that take memory page by page, as they are written; NumPy asks for pages of 2 MB, and one token touches them all."
+    private = {'flags': mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, 'MAP_ANONYMOUS') else {}
+    return np.frombuffer(mmap.mmap(-1, 4*n, **private), float32)
+
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
     def __init__(self, s: Sizes, shared: tuple[np.ndarray, np.ndarray], base: int):
@@ -104,7 +109,7 @@ class Decoder:
         "Room for n texts, that `step_all` takes together. What is not written yet takes no memory."
         s = self.sizes
         regions = s.layers*s.shared
-        shared = tuple(np.zeros(n*regions*s.context*s.size, float32) for _ in range(2))
+        shared = tuple(_zeros(n*regions*s.context*s.size) for _ in range(2))
         return [Cache(s, shared, i*regions) for i in range(n)]
 
     def cache(self) -> Cache: return self.caches(1)[0]

@@ -1,4 +1,5 @@
 "Stored weights, products, and decoding: against NumPy and the reference models, at every split; what is refused."
+import os
 import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
 from bendml import gpt2, llama, matvec, several
@@ -294,3 +295,12 @@ def test_texts_that_do_not_lie_side_by_side_are_refused():
     read(d, a, [1]*d.sizes.context)
     with pytest.raises(ContextError): d.step_all([b, a], [1, 2])
     assert (a.length, b.length) == (d.sizes.context, 0)
+
+
+def test_a_cache_takes_memory_as_it_fills():
+    d = of_llama(llama.init(llama.Config(2, 4, 2, 16, 64, 96, 100, 1 << 17), 1))
+    resident = lambda: int(open('/proc/self/statm').read().split()[1])*os.sysconf('SC_PAGE_SIZE')
+    d.step(d.cache(), 1)
+    before, cache = resident(), d.cache()
+    d.step(cache, 1)
+    assert cache.keys.nbytes == cache.values.nbytes == 1 << 25 and resident() - before < 1 << 20

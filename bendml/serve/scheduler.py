@@ -75,7 +75,7 @@ class Scheduler:
             try:
                 for text, scores in scores_of(list(of)): self._turn(of[text], scores)
             except Exception as e:   # nothing that one text did
-                for job in jobs: self._end(job, e)
+                for job in list(self.active): self._end(job, e)
         for job in [*self.active, *self.row]: self._end(job, RuntimeError('the server is being closed'))
 
     def _next(self) -> list[Job]:
