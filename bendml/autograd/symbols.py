@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TWO_BY_ROOT_PI', 'PRIMITIVES', 'RULES', 'Sheet', 'Sums', 'Sym', 'primitive', 'stands_for', 'on_symbols', 'Check',
-           'symbols', 'still', 'formulas', 'check_rule', 'Rule', 'check', 'mutants']
+           'symbols', 'still', 'formulas', 'check_rule', 'Rule', 'check', 'confirm', 'mutants']
 
 # %% ../../nbs/52_symbols.ipynb #aaa7d662
 import ast, inspect, math, random, textwrap, types
@@ -233,6 +233,13 @@ def check(name: str, backward: Callable | None = None) -> Check:
     "Check a registered rule, or another backward code in its place."
     r = RULES[name]
     return check_rule(name, *r.passes(r.forward, backward or r.backward), r.sizes, r.seeds)
+
+def confirm(*names: str) -> None:
+    "Check registered rules and print what was found; `AssertionError` unless both solvers agree."
+    for name in names:
+        c = check(name)
+        assert c.verdict == 'confirmed', c
+        print(c)
 
 _SWAP = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.USub: ast.UAdd, ast.LtE: ast.Gt, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import float32
 
-from ..autograd.symbols import RULES, Rule, check
+from ..autograd.symbols import RULES, Rule, check, confirm
 from .layer import Grid, Layer, LayerError, accumulate
 from .linear import _layer
 from .rows import _ALL

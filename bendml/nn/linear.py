@@ -12,7 +12,7 @@ from typing import Callable, NamedTuple
 import numpy as np
 from numpy import float32
 
-from ..autograd.symbols import RULES, Rule, check
+from ..autograd.symbols import RULES, Rule, confirm
 from .layer import Layer, LayerError, accumulate, meet
 from .products import product
 from .sums import row_sum, rows_of

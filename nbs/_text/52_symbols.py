@@ -341,6 +341,13 @@ def check(name: str, backward: Callable | None = None) -> Check:
     r = RULES[name]
     return check_rule(name, *r.passes(r.forward, backward or r.backward), r.sizes, r.seeds)
 
+def confirm(*names: str) -> None:
+    "Check registered rules and print what was found; `AssertionError` unless both solvers agree."
+    for name in names:
+        c = check(name)
+        assert c.verdict == 'confirmed', c
+        print(c)
+
 _SWAP = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.USub: ast.UAdd, ast.LtE: ast.Gt, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
 
 def mutants(fn: Callable) -> Iterator[tuple[str, Callable]]:

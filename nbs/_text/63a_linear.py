@@ -18,7 +18,7 @@ from typing import Callable, NamedTuple
 import numpy as np
 from numpy import float32
 
-from bendml.autograd.symbols import RULES, Rule, check
+from bendml.autograd.symbols import RULES, Rule, confirm
 from bendml.nn.layer import Layer, LayerError, accumulate, meet
 from bendml.nn.products import product
 from bendml.nn.sums import row_sum, rows_of
@@ -115,18 +115,8 @@ def _layer(layer, inputs):
 #| export
 RULES['linear'] = Rule(Linear._forward, Linear._backward, _layer(Linear(2, 3), None), {'x': (2, 2), 'w': (3, 2), 'b': (3,)})
 
-
 # %%
-#| hide
-def show(*names):
-    for name in names:
-        c = check(name)
-        assert c.verdict == 'confirmed', c
-        print(c)
-
-
-# %%
-show('linear')
+confirm('linear')
 
 
 # %% [markdown]
@@ -192,7 +182,7 @@ class Positions(Layer):
 RULES['embedding'] = Rule(Embedding._forward, Embedding._backward, _layer(Embedding(3, 2), np.array([2, 0, 2])), {'table': (3, 2)})
 
 # %%
-show('embedding')   # one token occurs twice
+confirm('embedding')   # one token occurs twice
 
 
 # %% [markdown]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import float32
 
-from bendml.autograd.symbols import RULES, Rule, check
+from bendml.autograd.symbols import RULES, Rule, check, confirm
 from bendml.nn.layer import Grid, Layer, LayerError, accumulate
 from bendml.nn.linear import _layer
 from bendml.nn.rows import _ALL
@@ -198,10 +198,7 @@ RULES['windows'] = Rule(_read, _put_back, _loops((1, 2, 1, 2, 4), 2), {'x': (1, 
 RULES['max pool'] = Rule(_pool, _pool_back, _pooling, {'x': (1, 4, 4, 1)}, (0, 1))
 
 # %%
-for name in ('convolution', 'windows', 'max pool'):
-    c = check(name)
-    assert c.verdict == 'confirmed', c
-    print(c)
+confirm('convolution', 'windows', 'max pool')
 
 
 # %% [markdown]
