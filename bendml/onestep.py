@@ -14,7 +14,7 @@ from numpy import float32
 from .kernel import Buf, Size, f32, i32, i64, kernel, prange, requires
 from .simd import load, splat, store
 from .tensor.rows import cross_entropy_row
-from .tensor.sparse import Sparse, take_rows
+from .tensor.nonzeros import Sparse, take_rows
 from .train import TrainError
 
 # %% ../nbs/69b_onestep.ipynb #629b08e3

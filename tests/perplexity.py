@@ -1,9 +1,9 @@
 """The perplexity of a fixed text, for tests/test_llama.py; and the figures of llama.cpp that are stored there.
 
-    python tests/perplexity.py llama.cpp   # needs `pip install llama-cpp-python` (CMAKE_ARGS=-DGGML_NATIVE=ON)
+    python tests/perplexity.py llama.cpp   # needs `pip install llama-cpp-python` (CMAKE_ARGS=-DGGML_NATIVE=ON), here or in the folder that LLAMA_CPP names
     python tests/perplexity.py rounded     # what rounding the inputs of products to 8 bits does, as llama.cpp does it
 """
-import codecs, contextlib, io, sys
+import codecs, contextlib, io, os, sys, tempfile
 from pathlib import Path
 import numpy as np
 
@@ -28,16 +28,34 @@ def perplexity(scores: np.ndarray, ids) -> float:
     return float(np.exp(np.mean(np.log(np.exp(s).sum(1)) - s[np.arange(len(s)), ids[1:]])))
 
 
+def unpacked(path: Path, out: Path) -> None:
+    "The same model, its blocks unpacked to float32."
+    import gguf
+    old, new = gguf.GGUFReader(path), gguf.GGUFWriter(out, 'llama')
+    for name, field in old.fields.items():
+        if not name.startswith('GGUF.') and name != 'general.architecture':
+            new.add_key_value(name, field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
+    for t in old.tensors: new.add_tensor(t.name, gguf.dequantize(t.data, t.tensor_type).astype(np.float32))
+    new.write_header_to_file()
+    new.write_kv_data_to_file()
+    new.write_tensors_to_file()
+    new.close()
+
+
 def llama_cpp() -> None:
+    sys.path.append(os.environ.get('LLAMA_CPP', '.'))
     import llama_cpp
     from bendml.data import fetch
-    text, results = ids(), {}
-    for name, kind in (('float16', 1), ('float32', 0)):
-        for whole in (True, False):
-            peer = llama_cpp.Llama(str(fetch('smollm2')/FILE), n_ctx=1024, n_threads=2, n_threads_batch=2, verbose=False, logits_all=True, type_k=kind, type_v=kind)
+    text, blocks = ids(), fetch('smollm2')/FILE
+    print('llama-cpp-python', llama_cpp.__version__)
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder)/'unpacked.gguf'
+        unpacked(blocks, plain)
+        for name, path, kind, whole in (('float16 cache, at once', blocks, 1, True), ('float32 cache, at once', blocks, 0, True),
+                                        ('float32 cache, token by token', blocks, 0, False), ('weights unpacked to float32', plain, 0, True)):
+            peer = llama_cpp.Llama(str(path), n_ctx=512, n_threads=2, n_threads_batch=2, verbose=False, logits_all=True, type_k=kind, type_v=kind)
             for part in [text] if whole else [[i] for i in text]: peer.eval(part)
-            results[f'{name} cache, {"at once" if whole else "token by token"}'] = perplexity(np.array(peer.scores[:len(text)]), text)
-    print('llama-cpp-python', llama_cpp.__version__, *(f'{name}: {p:.5f}' for name, p in results.items()), sep='\n')
+            print(f'{name}: {perplexity(np.array(peer.scores[:len(text)]), text):.5f}')
 
 
 def eight_bits(x: np.ndarray) -> np.ndarray:

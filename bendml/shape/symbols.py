@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['OPS', 'METHODS', 'OPERATORS', 'Array', 'size_value', 'as_dim', 'Size', 'Axis', 'axis', 'entries', 'number',
-           'is_symbolic', 'Op', 'rule', 'op_of', 'perform', 'no_rule', 'one_entry']
+           'is_symbolic', 'Gradient', 'Op', 'rule', 'op_of', 'perform', 'no_rule', 'one_entry']
 
 # %% ../../nbs/22_symbols.ipynb #ced2c5a1
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator
+from inspect import Signature
+from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -155,13 +156,20 @@ def is_symbolic(value: Any, depth: int = 4) -> bool:
     return isinstance(value, slice) and any(is_symbolic(v) for v in (value.start, value.stop, value.step))
 
 # %% ../../nbs/22_symbols.ipynb #b1a33fac
+class Gradient(NamedTuple):
+    "How small changes go through an operation."
+    back: Callable                  # (i, g, result, inputs, options) -> the derivative by input i; g is the one by the result
+    ahead: Callable | None = None   # (changes, result, inputs, options) -> the change of the result; None in changes: that input stands still
+    names: Signature | None = None  # of the inputs and options that it knows
+    many: bool = False              # the first argument is a list of inputs
+
 @dataclass
 class Op:
     "One operation: what it does to shapes, and what others know about it."
     name: str
-    shape: Callable
+    shape: Callable | None
     kernel: Callable | None = None
-    gradient: Callable | None = None
+    gradient: Gradient | None = None
 
 # %% ../../nbs/22_symbols.ipynb #569e8e2c
 OPS: dict[Any, Op] = {}

@@ -12,7 +12,7 @@ from .arrays import TensorError, fill, mat, of_list, vec, zeros
 from .gemm import matmul, matmul_nt, matmul_tn
 from .weights import matvec, to_bf16, to_i8
 from .four_bits import from_i4, matvec_i4, to_i4
-from .sparse import Sparse, sparse, sparse_matmul
+from .nonzeros import Sparse, sparse, sparse_matmul
 from .ops import OPS, Op
 from .rows import add_row, col_sums, cross_entropy, descend, hits, map_cells, relu, relu_back, zip_cells
 _all_ = ['OPS', 'Op', 'Sparse', 'TensorError', 'add_row', 'col_sums', 'cross_entropy', 'descend', 'fill', 'from_i4', 'hits', 'map_cells', 'mat', 'matmul', 'matmul_nt',

@@ -12,38 +12,43 @@ from typing import Any, Callable
 import numpy as np
 
 from ..shape.annotations import spelled
-from ..shape.symbols import OPS as TABLE, Array, Axis, Op as Record, refuse
+from ..shape.symbols import OPS as TABLE, Array, Axis, Gradient, Op as Record, refuse
 from ..shape.elementwise import lift, same, stored
 from ..shape.products import apart, meet
 from .arrays import TensorError, typed
 from .gemm import matmul, matmul_nt, matmul_tn
 from .weights import matvec
-from .rows import add_row, col_sums, cross_entropy, relu, relu_back
+from .rows import add_row, col_sums, cross_entropy, hits, relu, relu_back
 
 # %% ../../nbs/45_ops.ipynb #12c6b034
 def _read(rule: str, shapes: list[tuple], equal: Callable, wrong: Callable) -> list:
-    "The axes of the result. `wrong(input, expected, observed)` is called for what does not fit, and raises."
-    inputs, output = (side.strip() for side in rule.split('->'))
-    inputs, first = [i.strip() for i in inputs.split(',')], {}
+    "The axes of each result. `wrong(input, expected, observed)` is called for what does not fit, and raises."
+    (inputs, outputs), first = ([part.strip() for part in side.split(',')] for side in rule.split('->')), {}
     if len(shapes) != len(inputs): wrong(None, f'{len(inputs)} inputs', f'{len(shapes)} inputs')
     for n, (letters, have) in enumerate(zip(inputs, shapes)):
         if len(letters) != len(have): wrong(n, f'{len(letters)} axes', have)
         want = tuple(first.setdefault(a, axis) for a, axis in zip(letters, have))
         if not all(map(equal, want, have)): wrong(n, want, have)
-    return [first[a] for a in output]
+    return [[first[a] for a in output] for output in outputs]
+
+def _one(results: list) -> Any: return results[0] if len(results) == 1 else tuple(results)
 
 # %% ../../nbs/45_ops.ipynb #3978daf6
-def _symbolic(rule: str) -> Callable:
-    "The rule as the shape checker calls it: symbolic arrays in, a symbolic array out."
+def _symbolic(rule: str, dtype: type) -> Callable:
+    "The rule as the shape checker calls it: symbolic arrays in, symbolic arrays out."
     def shape(*inputs: Any, out: Any = None, **_) -> Array:
         arrays = [lift(x, n) for n, x in enumerate(inputs)]
         show = lambda axes: spelled([a.size for a in axes]) if isinstance(axes, tuple) else axes
         def wrong(n, want, have): refuse(f'input {n + 1} of {rule}' if n is not None else 'the number of inputs', show(want), show(have), operand=n)
-        seen: list[Axis] = []
-        for axis in _read(rule, [x.axes for x in arrays], lambda a, b: same(a.size, b.size).holds, wrong): seen.append(apart(tuple(seen), axis))
+        results = _read(rule, [x.axes for x in arrays], lambda a, b: same(a.size, b.size).holds, wrong)
         _contracted(rule, arrays)
-        return stored(Array(seen, np.float32), out)
+        return _one([*(Array(_apart(axes), dtype) for axes in results[:-1]), stored(Array(_apart(results[-1]), dtype), out)])
     return shape
+
+def _apart(axes: list[Axis]) -> list[Axis]:
+    seen: list[Axis] = []
+    for axis in axes: seen.append(apart(tuple(seen), axis))
+    return seen
 
 def _contracted(rule: str, arrays: list[Array]) -> None:
     "Two axes that are summed over together must be allowed to meet: an activation the in axis of a weight, for instance."
@@ -62,18 +67,19 @@ class Op(Record):
         "The result's shape, from the inputs'; sizes may be anything that can be compared. `TensorError` if they do not fit."
         show = lambda s: typed(s) if isinstance(s, tuple) else s
         def wrong(n, want, have): raise TensorError(self.name, f'input {n + 1} of {self.rule}' if n is not None else 'wrong number of inputs', show(want), show(have))
-        return tuple(_read(self.rule, shapes, lambda a, b: a == b, wrong))
+        return _one([tuple(axes) for axes in _read(self.rule, shapes, lambda a, b: a == b, wrong)])
 
     def __call__(self, *inputs: np.ndarray) -> Any: return self.kernel(*inputs)
 
 def operation(
-    rule: str,          # 'nk, km -> nm'
-    kernel: Callable,   # (inputs...) -> result
-    gradient: Callable, # (dy, inputs, result) -> a derivative, or None, for each input
-    name: str = '',     # the kernel's own, if not given
+    rule: str,                 # 'nk, km -> nm'
+    kernel: Callable,          # (inputs...) -> result
+    *back: Callable,           # for each input: (g, result, *inputs) -> the derivative by it, where g is the one by the result
+    dtype: type = np.float32,  # of the results
 ) -> Op:
-    "Write an operation into the table."
-    TABLE[kernel] = op = Op(name or kernel.__name__, _symbolic(rule), kernel, gradient, rule)
+    "Write an operation into the table; an input with no way back has no derivative."
+    def gradient(i, g, y, inputs, options): return back[i](g, y, *inputs) if i < len(back) else np.zeros_like(inputs[i])
+    TABLE[kernel] = op = Op(kernel.__name__, _symbolic(rule, dtype), kernel, Gradient(gradient) if back else None, rule)
     return op
 
 # %% ../../nbs/45_ops.ipynb #0a78a588
@@ -88,13 +94,16 @@ def mean_loss(z: np.ndarray, labels: np.ndarray) -> np.float32:
     return cross_entropy(z, labels)[0]
 
 OPS: dict[str, Op] = {op.name: op for op in (
-    operation('nk, km -> nm', matmul, lambda g, x, y: (matmul_nt(g, x[1]), matmul_tn(x[0], g))),
-    operation('nk, mk -> nm', matmul_nt, lambda g, x, y: (matmul(g, x[1]), matmul_tn(g, x[0]))),
-    operation('kn, km -> nm', matmul_tn, lambda g, x, y: (matmul_nt(x[1], g), matmul(x[0], g))),
-    operation('rc, c -> r', matvec, lambda g, x, y: (_outer(g, x[1]), matmul(g[None, :], x[0])[0])),
-    operation('nm, m -> nm', add_row, lambda g, x, y: (g, col_sums(g))),
-    operation('nm -> m', col_sums, lambda g, x, y: (add_row(np.zeros_like(x[0]), g),)),
-    operation('nm -> nm', relu, lambda g, x, y: (relu_back(g, y),)),
-    operation('nm, nm -> nm', add, lambda g, x, y: (g, g)),
-    operation('nm, n -> ', mean_loss, lambda g, x, y: (cross_entropy(*x)[1]*np.float32(g), None), 'cross_entropy'),
+    operation('nk, km -> nm', matmul, lambda g, y, a, b: matmul_nt(g, b), lambda g, y, a, b: matmul_tn(a, g)),
+    operation('nk, mk -> nm', matmul_nt, lambda g, y, a, b: matmul(g, b), lambda g, y, a, b: matmul_tn(g, a)),
+    operation('kn, km -> nm', matmul_tn, lambda g, y, a, b: matmul_nt(b, g), lambda g, y, a, b: matmul(a, g)),
+    operation('rc, c -> r', matvec, lambda g, y, w, x: _outer(g, x), lambda g, y, w, x: matmul(g[None, :], w)[0]),
+    operation('nm, m -> nm', add_row, lambda g, y, a, b: g, lambda g, y, a, b: col_sums(g)),
+    operation('nm -> m', col_sums, lambda g, y, a: add_row(np.zeros_like(a), g)),
+    operation('nm -> nm', relu, lambda g, y, x: relu_back(g, y)),
+    operation('nm, nm -> nm', add, lambda g, y, a, b: g, lambda g, y, a, b: g),
+    operation('nm, n -> ', mean_loss, lambda g, y, z, labels: cross_entropy(z, labels)[1]*np.float32(g)),
 )}
+
+# %% ../../nbs/45_ops.ipynb #daca108c
+for _op in (operation('nm, nm -> nm', relu_back), operation('nm, n -> , nm', cross_entropy), operation('nm, n -> ', hits, dtype=np.int64)): OPS[_op.name] = _op

@@ -15,7 +15,8 @@
 #| hide
 #| export
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator
+from inspect import Signature
+from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -208,20 +209,27 @@ def is_symbolic(value: Any, depth: int = 4) -> bool:
 # %% [markdown]
 # ## The table of operations
 #
-# One record an operation. `shape` computes the result from symbolic arrays and is all that this package needs; the kernel
-# and the gradient are filled in by the packages above. **How to add a rule:** one function with the same parameters as
-# NumPy's, decorated with what it is the rule of. It returns symbolic arrays, and calls `refuse` when the operation would
-# fail.
+# One record an operation. `shape` computes the result from symbolic arrays and is all that this package needs; the kernel and the
+# gradient are filled in by the packages above, for [bendml's own operations](45_ops.ipynb) and for [NumPy's](50b_operations.ipynb).
+# **How to add a rule:** one function with the same parameters as NumPy's, decorated with what it is the rule of. It returns symbolic
+# arrays, and calls `refuse` when the operation would fail.
 
 # %%
 #| export
+class Gradient(NamedTuple):
+    "How small changes go through an operation."
+    back: Callable                  # (i, g, result, inputs, options) -> the derivative by input i; g is the one by the result
+    ahead: Callable | None = None   # (changes, result, inputs, options) -> the change of the result; None in changes: that input stands still
+    names: Signature | None = None  # of the inputs and options that it knows
+    many: bool = False              # the first argument is a list of inputs
+
 @dataclass
 class Op:
     "One operation: what it does to shapes, and what others know about it."
     name: str
-    shape: Callable
+    shape: Callable | None
     kernel: Callable | None = None
-    gradient: Callable | None = None
+    gradient: Gradient | None = None
 
 
 # %%

@@ -1,5 +1,5 @@
 # %%
-#| default_exp tensor.sparse
+#| default_exp tensor.nonzeros
 
 # %% [markdown]
 # # Leaving out zeros

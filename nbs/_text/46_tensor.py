@@ -12,7 +12,7 @@ from bendml.tensor.arrays import TensorError, fill, mat, of_list, vec, zeros
 from bendml.tensor.gemm import matmul, matmul_nt, matmul_tn
 from bendml.tensor.weights import matvec, to_bf16, to_i8
 from bendml.tensor.four_bits import from_i4, matvec_i4, to_i4
-from bendml.tensor.sparse import Sparse, sparse, sparse_matmul
+from bendml.tensor.nonzeros import Sparse, sparse, sparse_matmul
 from bendml.tensor.ops import OPS, Op
 from bendml.tensor.rows import add_row, col_sums, cross_entropy, descend, hits, map_cells, relu, relu_back, zip_cells
 _all_ = ['OPS', 'Op', 'Sparse', 'TensorError', 'add_row', 'col_sums', 'cross_entropy', 'descend', 'fill', 'from_i4', 'hits', 'map_cells', 'mat', 'matmul', 'matmul_nt',

@@ -13,15 +13,18 @@
 #| hide
 #| export
 import inspect
-from typing import Callable, Iterator, NamedTuple
+from typing import Callable, Hashable, Iterator
 
 import numpy as np
+
+from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # they fill the table
+from bendml.shape.symbols import OPS, Gradient, Op, op_of
 
 
 # %% [markdown]
 # ## Three kinds of operation
 #
-# What must be known of an operation? How a small change of its inputs changes its output (*ahead*), and how a derivative
+# In [the table](22_symbols.ipynb) each function already has a record with its shape rule. What must be known beyond? How a small change of its inputs changes its output (*ahead*), and how a derivative
 # by its output becomes one by its inputs (*back*). Almost every operation is of one of three kinds, and for each kind both
 # directions follow from one statement.
 #
@@ -37,16 +40,6 @@ class GradError(ValueError):
     "A function that cannot be differentiated as asked: where, expected, observed, and a hint."
     def __init__(self, where: str, expected: object, observed: object, hint: str = ''):
         super().__init__(f'{where}\n- expected : {expected}\n- observed : {observed}' + (f'\nhint: {hint}' if hint else ''))
-
-class Op(NamedTuple):
-    "An operation on arrays, and how changes go through it in both directions."
-    value: Callable      # (*inputs, **options) -> output; NumPy's own function
-    ahead: Callable      # (changes, output, inputs, options) -> change of the output; None in changes: that input stands still
-    back: Callable       # (i, g, output, inputs, options) -> derivative by input i
-    names: inspect.Signature  # of the inputs and options
-    many: bool = False   # the first argument is a list of inputs
-
-OPS: dict[Callable, Op] = {}
 
 
 # %% [markdown]
@@ -67,6 +60,10 @@ def _names(rule: Callable, skip: int) -> inspect.Signature:
     s = inspect.signature(rule)
     return s.replace(parameters=list(s.parameters.values())[skip:])
 
+def _register(fn: Callable, gradient: Gradient, key: Hashable = None) -> None:
+    op = op_of(key or fn)
+    op.kernel, op.gradient = fn, gradient
+
 def _total(changes: Iterator) -> np.ndarray:
     parts = list(changes)
     return sum(parts[1:], parts[0])
@@ -78,13 +75,13 @@ def elementwise(fn: Callable, *partials: Callable) -> None:
     "Register `fn`, with one partial derivative (output, *inputs) for each input."
     def ahead(changes, y, inputs, options): return _total(p(y, *inputs)*d for p, d in zip(partials, changes) if d is not None)
     def back(i, g, y, inputs, options): return unbroadcast(g*partials[i](y, *inputs), np.shape(inputs[i]))
-    OPS[fn] = Op(fn, ahead, back, _names(partials[0], 1))
+    _register(fn, Gradient(back, ahead, _names(partials[0], 1)))
 
-def linear(fn: Callable, transpose: Callable) -> None:
-    "Register a linear `fn`, with its transpose (g, x, **options)."
+def linear(fn: Callable, transpose: Callable, key: Hashable = None) -> None:
+    "Register a linear `fn`, with its transpose (g, x, **options); under its own name, or another key of the table."
     def ahead(changes, y, inputs, options): return fn(changes[0], **options)
     def back(i, g, y, inputs, options): return transpose(g, *inputs, **options)
-    OPS[fn] = Op(fn, ahead, back, _names(transpose, 1))
+    _register(fn, Gradient(back, ahead, _names(transpose, 1)), key)
 
 def bilinear(fn: Callable, *transposes: Callable) -> None:
     "Register a bilinear `fn`, with a transpose (g, a, b, **options) for each side."
@@ -92,7 +89,7 @@ def bilinear(fn: Callable, *transposes: Callable) -> None:
         put = lambda i, d: fn(*inputs[:i], d, *inputs[i + 1:], **options)
         return _total(put(i, d) for i, d in enumerate(changes) if d is not None)
     def back(i, g, y, inputs, options): return unbroadcast(transposes[i](g, *inputs, **options), np.shape(inputs[i]))
-    OPS[fn] = Op(fn, ahead, back, _names(transposes[0], 1))
+    _register(fn, Gradient(back, ahead, _names(transposes[0], 1)))
 
 
 # %% [markdown]
@@ -167,7 +164,7 @@ linear(np.cumsum, lambda g, a, axis=0: np.flip(np.cumsum(np.flip(g, axis), axis)
 linear(np.flip, lambda g, a, axis=None: np.flip(g, axis))
 linear(np.tril, lambda g, a, k=0: np.tril(g, k))
 linear(np.triu, lambda g, a, k=0: np.triu(g, k))
-linear(_pick, _scatter)
+linear(_pick, _scatter, 'getitem')
 
 
 # %% [markdown]
@@ -206,12 +203,12 @@ def _extreme(fn):
     def back(i, g, y, inputs, o):
         axis, keep = o.get('axis'), o.get('keepdims', False)
         return _spread(g, inputs[0], axis, keep)*share(y, inputs[0], axis, keep)
-    OPS[fn] = Op(fn, ahead, back, _names(_spread, 1))
+    _register(fn, Gradient(back, ahead, _names(_spread, 1)))
 
 def _joining(fn, part):
     def ahead(changes, y, inputs, o):
         return fn([np.zeros(np.shape(x)) if d is None else d for d, x in zip(changes, inputs)], **o)
-    OPS[fn] = Op(lambda *inputs, **o: fn(inputs, **o), ahead, part, _names(lambda arrays, axis=0: 0, 0), many=True)
+    _register(fn, Gradient(part, ahead, _names(lambda arrays, axis=0: 0, 0), many=True))
 
 def _own_part(i, g, y, inputs, o):
     axis, start = o.get('axis', 0), sum(np.shape(x)[o.get('axis', 0)] for x in inputs[:i])

@@ -14,12 +14,11 @@
 # %%
 #| hide
 #| export
-import inspect
 from typing import Any, Callable
 
 import numpy as np
 
-from bendml.autograd.table import OPS, GradError, Op, _pick
+from bendml.autograd.table import OPS, GradError, Gradient, Op, op_of
 
 # %% [markdown]
 # ## Arrays that remember
@@ -47,7 +46,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     dtype = property(lambda self: self.value.dtype)
     T = property(lambda self: np.transpose(self))
     def __len__(self): return self.shape[0]
-    def __getitem__(self, index): return apply(OPS[_pick], (self,), dict(index=index))
+    def __getitem__(self, index): return apply(OPS['getitem'], (self,), dict(index=index))
     def __iter__(self): return (self[i] for i in range(len(self)))
     def __repr__(self): return f'Traced({self.value!r})'
     def sum(self, axis=None, keepdims=False): return np.sum(self, axis=axis, keepdims=keepdims)
@@ -74,18 +73,20 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 def call(fn: Callable, args: tuple, kwargs: dict) -> Any:
     "Call a function of NumPy on traced arrays: look it up in the table, and sort inputs from options."
     if fn in _PLAIN: return fn(*(_untraced(a) for a in args), **kwargs)
-    op = OPS.get(fn)
-    if op is None: raise GradError(f'np.{fn.__name__}', 'a function of the table', f'np.{fn.__name__}', f'there are {", ".join(sorted(f.__name__ for f in OPS if f.__name__[0] != "_"))}')
-    try: bound = op.names.bind(*args, **kwargs)
-    except TypeError as e: raise GradError(f'np.{fn.__name__}', str(op.names), f'{e}') from None
-    names, count = list(op.names.parameters), _inputs(op)
-    return apply(op, tuple(args[0]) if op.many else tuple(bound.arguments[n] for n in names[:count]),
+    op = op_of(fn)
+    if op is None or op.gradient is None: raise GradError(f'np.{fn.__name__}', 'a function with a gradient', f'np.{fn.__name__}', f'there are {", ".join(differentiable())}')
+    known = op.gradient.names
+    try: bound = known.bind(*args, **kwargs)
+    except TypeError as e: raise GradError(f'np.{fn.__name__}', str(known), f'{e}') from None
+    names, count = list(known.parameters), sum(n not in _OPTIONS for n in known.parameters)
+    return apply(op, tuple(args[0]) if op.gradient.many else tuple(bound.arguments[n] for n in names[:count]),
                  {n: bound.arguments[n] for n in names[count:] if n in bound.arguments})
 
-def _inputs(op: Op) -> int:
-    "How many of the parameters are arrays: those without a default, but for a shape, an axis and the like."
-    options = 'shape axis axis1 axis2 axes source destination k keepdims index'.split()
-    return sum(n not in options for n in op.names.parameters)
+_OPTIONS = 'shape axis axis1 axis2 axes source destination k keepdims index'.split()  # the parameters that are no arrays
+
+def differentiable() -> list[str]:
+    "The functions of NumPy that have a gradient."
+    return sorted(f.__name__ for f, op in OPS.items() if op.gradient and getattr(np, op.name, None) is f)
 
 def _untraced(x):
     while isinstance(x, Traced): x = x.value
@@ -97,7 +98,8 @@ def _untraced(x):
 def apply(op: Op, inputs: tuple, options: dict) -> Traced:
     "Run an operation on the values, and remember it."
     level = max(x.level for x in inputs if isinstance(x, Traced))
-    value = op.value(*(x.value if _at(x, level) else x for x in inputs), **options)
+    values = [x.value if _at(x, level) else x for x in inputs]
+    value = op.kernel(values, **options) if op.gradient.many else op.kernel(*values, **options)
     return Traced(value, level, op, inputs, options)
 
 def _at(x, level: int) -> bool: return isinstance(x, Traced) and x.level == level
@@ -132,7 +134,7 @@ def pull(y: Traced, g: np.ndarray, leaves: list[Traced]) -> list:
         values = _values(t)
         for i, x in enumerate(t.inputs):
             if not _at(x, t.level): continue
-            d = fits(t.op.back(i, g, t.value, values, t.options), x.value, t.op.value)
+            d = fits(t.op.gradient.back(i, g, t.value, values, t.options), x.value, t.op.name)
             grads[x.number] = grads[x.number] + d if x.number in grads else d
     return [grads.get(x.number, np.zeros_like(x.value)) for x in leaves]
 
@@ -143,7 +145,8 @@ def push(y: Traced, changes: dict[int, np.ndarray]) -> np.ndarray:
         if t.op is None: continue
         ds = [changes.get(x.number) if _at(x, t.level) else None for x in t.inputs]
         if any(d is not None for d in ds):
-            d = t.op.ahead(ds, t.value, _values(t), t.options)
+            if t.op.gradient.ahead is None: raise GradError(f'jvp of {t.op.name}', 'a rule for the forward way', 'a backward rule only')
+            d = t.op.gradient.ahead(ds, t.value, _values(t), t.options)
             changes[t.number] = np.broadcast_to(d, t.shape) if np.shape(d) != t.shape else d
     return changes.get(y.number, np.zeros_like(y.value))
 
@@ -154,9 +157,9 @@ def push(y: Traced, changes: dict[int, np.ndarray]) -> np.ndarray:
 
 # %%
 #| export
-def fits(d: np.ndarray, x: np.ndarray, fn: Callable) -> np.ndarray:
+def fits(d: np.ndarray, x: np.ndarray, name: str) -> np.ndarray:
     "A derivative, if it has the shape of its input; in the input's precision."
-    if np.shape(d) != np.shape(x): raise GradError(f'the gradient rule of {fn.__name__}', np.shape(x), np.shape(d), 'a derivative has the shape of what it is the derivative by')
+    if np.shape(d) != np.shape(x): raise GradError(f'the gradient rule of {name}', np.shape(x), np.shape(d), 'a derivative has the shape of what it is the derivative by')
     return d if isinstance(d, Traced) or d.dtype == x.dtype else d.astype(x.dtype)
 
 
@@ -335,10 +338,12 @@ assert check_grad(loss, w, x, y) < 1e-6
 def with_gradient(f: Callable, back: Callable) -> Callable:
     "`f`, differentiated by `back(g, y, *args)`, which returns a derivative for each argument."
     one = lambda i, g, y, inputs, options: _each(back(g, y, *inputs), len(inputs))[i]
-    def ahead(*_): raise GradError(f'jvp of {_name(f)}', 'a rule for the forward way', 'a backward rule only')
-    op = Op(f, ahead, one, inspect.signature(f))
-    def call(*args): return apply(op, args, {}) if any(isinstance(a, Traced) for a in args) else f(*args)
-    call.__name__, call.__doc__ = _name(f), f.__doc__
+    return from_table(Op(_name(f), None, f, Gradient(one)))
+
+def from_table(op: Op) -> Callable:
+    "An operation, differentiated by its own gradient."
+    def call(*args): return apply(op, args, {}) if any(isinstance(a, Traced) for a in args) else op.kernel(*args)
+    call.__name__, call.__doc__ = op.name, op.kernel.__doc__
     return call
 
 def _each(ds, n: int) -> tuple: return ds if isinstance(ds, tuple) else (ds,)*n if n == 1 else tuple(ds)
@@ -349,22 +354,12 @@ wrong = with_gradient(lambda x: x*2, lambda g, y, x: np.ones((4, 3)))
 try: grad(lambda x: np.sum(wrong(x)))(np.ones(3))
 except GradError as e: print(e)
 
-
 # %% [markdown]
-# The operations of [bendml's own table](45_ops.ipynb) bring their gradients with them.
+# The operations of [bendml's own](45_ops.ipynb) stand in the same table, and bring their gradients with them.
 
 # %%
-#| export
-def from_table(op) -> Callable:
-    "An operation of `bendml.tensor.ops.OPS`, differentiated by its own gradient."
-    f = with_gradient(op.kernel, lambda g, y, *x: tuple(op.gradient(g, x, y)))
-    f.__name__ = op.name
-    return f
-
-
-# %%
-from bendml.tensor.ops import OPS as TABLE
-product, add_row, loss = (from_table(TABLE[n]) for n in ('matmul', 'add_row', 'cross_entropy'))
+from bendml.tensor import OPS as TABLE
+product, add_row, loss = (from_table(TABLE[n]) for n in ('matmul', 'add_row', 'mean_loss'))
 labels = np.array([0, 1, 1, 0, 1])
 by_table = grad(lambda w, b: loss(add_row(product(x.astype(np.float32), w), b), labels), (0, 1))
 

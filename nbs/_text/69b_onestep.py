@@ -24,7 +24,7 @@ from numpy import float32
 from bendml.kernel import Buf, Size, f32, i32, i64, kernel, prange, requires
 from bendml.simd import load, splat, store
 from bendml.tensor.rows import cross_entropy_row
-from bendml.tensor.sparse import Sparse, take_rows
+from bendml.tensor.nonzeros import Sparse, take_rows
 from bendml.train import TrainError
 
 
@@ -174,7 +174,7 @@ def descend(
 # [MNIST](70_mnist.ipynb), and so is the comparison with the layers.
 
 # %%
-from bendml.tensor.sparse import sparse
+from bendml.tensor.nonzeros import sparse
 rng = np.random.default_rng(0)
 x = (rng.integers(0, 256, (100, 784))*(rng.random((100, 784)) < .2)).astype(np.uint8)
 labels = rng.integers(0, 10, 100)
