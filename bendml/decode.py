@@ -9,19 +9,22 @@ __all__ = ['FEW', 'STACKS', 'MATRICES', 'Sizes', 'Net', 'Cache', 'Decoder', 'rea
 # %% ../nbs/76_decode.ipynb #8a2268fd
 import mmap
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy import float32
 
-from . import gpt2, llama
+from . import llama
+from .batch import step_all
 from .checkpoint.gguf import read_gguf
+from .checkpoint.weights import Weights
 from .checks import ContextError, check_ids, check_shapes
 from .onerow import step
 from .reading import read_all
 from .rope import angles
 from .stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
 from .threads import get_threads
+if TYPE_CHECKING: from bendml.gpt2 import Gpt2
 
 # %% ../nbs/76_decode.ipynb #234a1e6c
 class Sizes(NamedTuple):
@@ -61,10 +64,10 @@ class Net(NamedTuple):
 
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
-    def __init__(self, s: Sizes):
-        self.keys = np.zeros(s.layers*s.shared*s.context*s.size, float32)
-        self.values = np.zeros_like(self.keys)
-        self.length = 0
+    def __init__(self, s: Sizes, shared: tuple[np.ndarray, np.ndarray], base: int):
+        region = s.context*s.size
+        self.shared, self.base, self.length = shared, base, 0   # the arrays of all texts, and this text's first region in them
+        self.keys, self.values = (a[base*region:(base + s.layers*s.shared)*region] for a in shared)
 
     def cut(self, length: int) -> None:
         "Forget all but the first tokens."
@@ -97,37 +100,56 @@ class Decoder:
         layer = sum(_units(r)*(k//32)*size for r, k, size in zip(s.rows, s.widths, sizes))
         return 4*(s.layers*layer + _units(s.vocab)*(s.channels//32)*sizes[-1])
 
-    def cache(self) -> Cache: return Cache(self.sizes)
+    def caches(self, n: int) -> list[Cache]:
+        "Room for n texts, that `step_all` takes together. What is not written yet takes no memory."
+        s = self.sizes
+        regions = s.layers*s.shared
+        shared = tuple(np.zeros(n*regions*s.context*s.size, float32) for _ in range(2))
+        return [Cache(s, shared, i*regions) for i in range(n)]
 
-    def embed(self, ids: np.ndarray, pos: int) -> np.ndarray:
-        "The rows of tokens (N, C), the first of which is at position `pos`."
+    def cache(self) -> Cache: return self.caches(1)[0]
+
+    def embed(self, ids: np.ndarray, pos: np.ndarray) -> np.ndarray:
+        "The rows (N, C) of tokens at their positions."
         x = rows_of(self.tokens, ids)
-        return x if self.positions is None else x + self.positions[pos:pos + len(ids)]
+        return x if self.positions is None else x + self.positions[pos]
 
-    def check(self, cache: Cache, ids) -> np.ndarray:
-        "Tokens that may follow what is in the cache; `ContextError` if there is no room."
+    def check(self, ids, there: int = 0) -> np.ndarray:
+        "Tokens that may follow so many others; `ContextError` if there is no room."
         ids = check_ids(ids, self.sizes.vocab, max(self.sizes.context, len(ids)))
-        if cache.length + len(ids) > self.sizes.context:
-            raise ContextError(f'the text is too long\n- expected : at most {self.sizes.context} tokens\n- observed : {cache.length} tokens and {len(ids)} more')
+        if there + len(ids) > self.sizes.context:
+            raise ContextError(f'the text is too long\n- expected : at most {self.sizes.context} tokens\n- observed : {there} tokens and {len(ids)} more')
         return ids
 
     def step(self, cache: Cache, id: int) -> np.ndarray:
         "One token more: the scores (V,) for the next one. The array is used again by the next step."
-        self.x[:] = self.embed(self.check(cache, [id]), cache.length)[0]
+        self.x[:] = self.embed(self.check([id], cache.length), [cache.length])[0]
         step(*self.told, cache.keys, cache.values, cache.length, self.x, self.logits, get_threads())
         cache.length += 1
         return self.logits[:self.sizes.vocab]
+
+    def step_all(self, caches: list[Cache], ids) -> np.ndarray:
+        "One token more of each of several texts, whose caches were made together: their scores (B, V), the bits of each alone."
+        (keys, values), where = caches[0].shared, [(c.base, c.length) for c in caches]
+        if len({base for base, _ in where}) != len(ids) or any(c.shared[0] is not keys for c in caches):
+            raise ValueError(f'step_all\n- expected : a token for each of several texts, whose caches were made together\n- observed : {len(ids)} tokens, {len(caches)} caches')
+        ids, (base, pos) = np.concatenate([self.check([i], c.length) for i, c in zip(ids, caches)]), np.array(where, np.int64).T.copy()
+        x = self.embed(ids, pos).reshape(-1)
+        logits, regions = np.empty((len(ids), len(self.logits)), float32), len(keys)//(self.sizes.context*self.sizes.size)
+        step_all(*self.told, regions, keys, values, len(ids), base, pos, x, logits.reshape(-1), get_threads())
+        for c in caches: c.length += 1
+        return logits[:, :self.sizes.vocab]
 
 # %% ../nbs/76_decode.ipynb #5f34506b
 FEW = 8  # tokens
 
 def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     "Tokens at once: the scores (V,) for what follows the last one. The array is used again."
-    ids = d.check(cache, ids)
+    ids = d.check(ids, cache.length)
     if len(ids) <= FEW:
         for i in ids: logits = d.step(cache, int(i))
         return logits
-    x = d.embed(ids, cache.length).reshape(-1)
+    x = d.embed(ids, np.arange(cache.length, cache.length + len(ids))).reshape(-1)
     read_all(*d.told, cache.keys, cache.values, cache.length, len(ids), x, d.logits, get_threads())
     cache.length += len(ids)
     return d.logits[:d.sizes.vocab]
@@ -193,19 +215,24 @@ def _vectors(s: Sizes, given: dict) -> np.ndarray:
 # %% ../nbs/76_decode.ipynb #cd846fc7
 def _dense(w: np.ndarray, format: str) -> Source: return Source(format, w.shape, lambda: pack(w, format), lambda: w)
 
-def of_gpt2(model: gpt2.Gpt2, format: str = 'F32') -> Decoder:
+def _longest(context: int | None, most: int) -> int:
+    "The longest text: what was asked for, and no more than the model can read."
+    if context is not None and context < 1: raise ValueError(f'context\n- expected : at least 1 token\n- observed : {context}')
+    return min(context or most, most)
+
+def of_gpt2(model: 'Gpt2', format: str = 'F32', context: int | None = None) -> Decoder:
     "A decoder for a GPT-2, its matrices in a format."
-    c, b = model.config, model.blocks
-    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False, False)
+    c, b, longest = model.config, model.blocks, _longest(context, model.config.context)
+    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, longest, c.eps, True, False, False)
     layers = [{'q': _dense(x.qkv.w, format), 'o': _dense(x.proj.w, format), 'up': _dense(x.up.w, format), 'down': _dense(x.down.w, format)} for x in b]
     vectors = dict(gain1=[x.norm1.gain for x in b], shift1=[x.norm1.bias for x in b], gain2=[x.norm2.gain for x in b], shift2=[x.norm2.bias for x in b],
                    gain=model.norm.gain, shift=model.norm.bias, bqkv=[x.qkv.b for x in b], bo=[x.proj.b for x in b], bup=[x.up.b for x in b], bdown=[x.down.b for x in b])
-    still = np.zeros((c.context, s.size//2)), np.zeros((c.context, s.size//2))
-    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions)
+    still = np.zeros((longest, s.size//2)), np.zeros((longest, s.size//2))
+    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions[:longest])
 
 # %% ../nbs/76_decode.ipynb #48ff64ca
 def _llama_sizes(c: llama.Config, context: int | None) -> Sizes:
-    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, min(context or c.context, c.context), c.eps, False, True, True)
+    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, _longest(context, c.context), c.eps, False, True, True)
 
 MATRICES = [name for names in STACKS for name in names]
 
@@ -228,11 +255,11 @@ def _from_file(w, name: str) -> Source:
     return Source(t.dtype, t.shape, raw, numbers)
 
 def open_gguf(
-    path,                        # of a Llama
+    path,                        # of a Llama, or what `read_gguf` gave for it
     context: int | None = None,  # a shorter longest text
 ) -> Decoder:
     "A decoder with a GGUF file's weights, in the formats that the file has them in. Pages of the file that were read are let go."
-    w, names = read_gguf(path), llama.GGUF_NAMES
+    w, names = path if isinstance(path, Weights) else read_gguf(path), llama.GGUF_NAMES
     c = llama.config_of(w)
     s = _llama_sizes(c, context)
     check_shapes(llama.wanted(c, names), {name: t.shape for name, t in w.stored.items()}, [names['head'], 'rope_freqs.weight'])

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['FORMATS', 'Sampling', 'probabilities', 'choose', 'Model', 'load_model', 'gguf_decoder', 'Stream', 'Stats', 'Text',
-           'generate', 'complete', 'together', 'complete_all', 'options', 'open_model', 'show', 'command']
+           'generate', 'complete', 'Room', 'scores_of', 'together', 'complete_all', 'options', 'open_model', 'show',
+           'command']
 
 # %% ../nbs/77_generate.ipynb #7cc3ee5d
 import re, sys, time
@@ -18,6 +19,7 @@ import numpy as np
 from . import gpt2, llama
 from .checkpoint.gguf import read_gguf
 from .checkpoint.files import open_weights, read_settings
+from .checkpoint.weights import Weights
 from .checks import ContextError
 from .data import bundled, fetch
 from .decode import Decoder, of_gpt2, of_llama, open_gguf, read
@@ -92,22 +94,23 @@ def load_model(
     if path.is_dir(): return _load_folder(path, dtype, context)
     if path.suffix == '.safetensors':
         tokenizer = Tokenizer.gpt2()
-        return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32']), tokenizer, frozenset(tokenizer.vocab.special.values()))
-    decoder, tokenizer, settings = gguf_decoder(path, dtype, context), Tokenizer.load(path), read_gguf(path).metadata
+        return Model(name, of_gpt2(load_gpt2(path), FORMATS[dtype or 'f32'], context), tokenizer, frozenset(tokenizer.vocab.special.values()))
+    weights = read_gguf(path)
+    decoder, tokenizer, settings = gguf_decoder(weights, dtype, context), Tokenizer.load(path), weights.metadata
     ends = {int(settings[key]) for key in ('tokenizer.ggml.eos_token_id', 'tokenizer.ggml.eot_token_id') if key in settings}
     ends |= {i for t, i in tokenizer.vocab.special.items() if t in ('<|im_end|>', '<|endoftext|>')}
     system = re.search(r'<\|im_start\|>system\n([^<{]+)<\|im_end\|>', str(settings.get('tokenizer.chat_template', '')))
     return Model(name, decoder, tokenizer, frozenset(ends), system[1] if system else '')
 
-def gguf_decoder(path, dtype: str | None = None, context: int | None = None) -> Decoder:
+def gguf_decoder(weights: Weights, dtype: str | None = None, context: int | None = None) -> Decoder:
     "A decoder for a GGUF file: on its own bytes where they can be multiplied in place, else (F16, Q4_K, Q6_K and others) unpacked."
-    in_place = {t.dtype for t in read_gguf(path).stored.values() if len(t.shape) == 2} <= set(IN_PLACE)
-    return open_gguf(path, context) if dtype is None and in_place else of_llama(llama.load_gguf(path), FORMATS[dtype or 'f32'], context)
+    in_place = {t.dtype for t in weights.stored.values() if len(t.shape) == 2} <= set(IN_PLACE)
+    return open_gguf(weights, context) if dtype is None and in_place else of_llama(llama.load_gguf(weights), FORMATS[dtype or 'f32'], context)
 
 def _load_folder(path: Path, dtype: str | None, context: int | None) -> Model:
     "A folder as Hugging Face's: config.json, tensors in one file or several, tokenizer.json."
     settings, tokenizer, format = read_settings(path/'config.json'), Tokenizer.load(path), FORMATS[dtype or 'f32']
-    if settings.get('model_type') == 'gpt2': decoder = of_gpt2(load_gpt2(path, gpt2.hf_config(settings)), format)
+    if settings.get('model_type') == 'gpt2': decoder = of_gpt2(load_gpt2(path, gpt2.hf_config(settings)), format, context)
     else:
         weights, config = open_weights(path), llama.hf_config(settings)
         decoder = of_llama(llama.from_tensors({name: weights.float32(name) for name in weights}, config), format, context)
@@ -159,33 +162,36 @@ class Stats:
 class Text:
     "A text that is being written: iterate over it for the pieces."
     def __init__(self, model: Model, ids, new: int, how: Sampling, stops: tuple[str, ...]):
-        self.model, self.prompt, self.new, self.how, self.stops = model, model.decoder.check(model.decoder.cache(), ids).tolist(), new, how, stops
+        self.model, self.prompt, self.new, self.how = model, model.decoder.check(ids).tolist(), new, how
         if new < 1: raise ValueError(f'how many tokens to write\n- expected : at least 1\n- observed : {new}')
-        self.ids, self.text, self.reason, self.stats = [], '', None, None
+        self.ids, self.text, self.reason, self.stats, self.cache = [], '', None, None, None
+        self.stream, self.rng = Stream(model.tokenizer, stops), np.random.default_rng(how.seed)
 
     def __iter__(self) -> Iterator[str]:
-        if self.reason: return
-        for piece in self._pieces():
-            self.text += piece
-            if piece: yield piece
+        while not self.reason:
+            if piece := self.take(self.scores()): yield piece
 
-    def _pieces(self) -> Iterator[str]:
-        d, stream, rng = self.model.decoder, Stream(self.model.tokenizer, self.stops), np.random.default_rng(self.how.seed)
-        cache, begin, ended = d.cache(), time.perf_counter(), ''
-        scores = read(d, cache, self.prompt)
-        first = time.perf_counter()
-        while not ended:
-            id = choose(scores, self.how, rng, self.prompt + self.ids)
-            if id in self.model.ends: ended = 'end'
-            else:
-                self.ids.append(id)
-                yield stream.feed(id)
-                ended = 'stop' if stream.stopped else 'length' if len(self.ids) == self.new else 'context' if len(self.prompt) + len(self.ids) >= d.sizes.context else ''
-            if len(self.ids) == 1: first = time.perf_counter()
-            if not ended: scores = d.step(cache, id)
-        self.reason = ended
-        self.stats = Stats(len(self.prompt), first - begin, len(self.ids), time.perf_counter() - first, d.bytes)
-        yield stream.finish()
+    def scores(self) -> np.ndarray:
+        "Scores for the next token; the array is used again."
+        d, self.cache = self.model.decoder, self.cache or self.model.decoder.cache()
+        if self.cache.length: return d.step(self.cache, self.ids[-1])
+        self.begin = time.perf_counter()
+        return read(d, self.cache, self.prompt + self.ids)
+
+    def take(self, scores: np.ndarray) -> str:
+        "Choose the next token by its scores: the text that is certain now. `reason` says whether that was the end."
+        if not self.ids: self.first = time.perf_counter()
+        id = choose(scores, self.how, self.rng, self.prompt + self.ids)
+        if id in self.model.ends: piece, self.reason = '', 'end'
+        else:
+            self.ids.append(id)
+            piece, full = self.stream.feed(id), len(self.prompt) + len(self.ids) >= self.model.decoder.sizes.context
+            self.reason = 'stop' if self.stream.stopped else 'length' if len(self.ids) == self.new else 'context' if full else None
+        if self.reason:
+            piece += self.stream.finish()
+            self.stats = Stats(len(self.prompt), self.first - self.begin, len(self.ids), time.perf_counter() - self.first, self.model.decoder.bytes)
+        self.text += piece
+        return piece
 
 # %% ../nbs/77_generate.ipynb #af5cde4f
 def generate(
@@ -209,13 +215,49 @@ def complete(model: Model, prompt: str | list[int], new: int = 32, sampling: Sam
     return text
 
 # %% ../nbs/77_generate.ipynb #d58f65db
-def together(texts: Iterable[Text]) -> Iterator[tuple[int, str]]:
+class Room:
+    "Caches for as many texts as are written side by side."
+    def __init__(self, most: int): self.most, self.free = most, {}
+
+    def enter(self, text: Text) -> None:
+        "Give a text a cache, empty."
+        d = text.model.decoder
+        if d not in self.free: self.free[d] = d.caches(self.most)
+        text.cache = self.free[d].pop()
+
+    def leave(self, text: Text) -> None:
+        "Take it back."
+        text.cache.cut(0)
+        self.free[text.model.decoder].append(text.cache)
+        text.cache = None
+
+def scores_of(texts: list[Text]) -> Iterator[tuple[Text, np.ndarray]]:
+    "Scores for the next token of each text in a room: new ones read their prompts, the others take the step together. To be used one by one."
+    begun = {}
+    for text in texts:
+        if text.cache.length: begun.setdefault(text.model.decoder, []).append(text)
+        else: yield text, text.scores()
+    for d, side in begun.items():
+        if len(side) == 1: yield side[0], side[0].scores()
+        else: yield from zip(side, d.step_all([t.cache for t in side], [t.ids[-1] for t in side]))
+
+# %% ../nbs/77_generate.ipynb #2845a51b
+def together(
+    texts: Iterable[Text],
+    most: int = 8,           # at a time; the others wait
+) -> Iterator[tuple[int, str]]:
     "Let texts grow side by side: the pieces as they come, each with the number of its text."
-    growing = [(n, iter(text)) for n, text in enumerate(texts)]
-    while growing:
-        for n, pieces in list(growing):
-            if (piece := next(pieces, None)) is None: growing.remove((n, pieces))
-            else: yield n, piece
+    room, waiting, growing = Room(most), [(text, n) for n, text in enumerate(texts) if not text.reason][::-1], {}
+    while waiting or growing:
+        while waiting and len(growing) < most:
+            text, n = waiting.pop()
+            room.enter(text)
+            growing[text] = n
+        for text, scores in scores_of(list(growing)):
+            if piece := text.take(scores): yield growing[text], piece
+        for text in [t for t in growing if t.reason]:
+            room.leave(text)
+            del growing[text]
 
 def complete_all(model: Model, prompts: Iterable, new: int = 32, sampling: Sampling = Sampling(), stop: str | Iterable[str] = (), special: bool = False) -> list[Text]:
     "Write on from several prompts, to the end; each text is what `complete` gives for it alone."

@@ -185,10 +185,10 @@ def config_of(weights: Weights) -> Config:
     return gguf_config(weights.metadata, weights.stored[tokens].shape[0], GGUF_NAMES['head'] not in weights)
 
 def load_gguf(
-    path,  # a GGUF file
+    path,  # a GGUF file, or what `read_gguf` gave for it
 ) -> Llama:
     "A Llama from a GGUF file, its weights unpacked to float32."
-    weights = read_gguf(path)
+    weights = path if isinstance(path, Weights) else read_gguf(path)
     return from_tensors({name: weights.float32(name) for name in weights}, config_of(weights), GGUF_NAMES)
 
 # %% ../nbs/74_llama.ipynb #9a5debea

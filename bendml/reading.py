@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy import float32
 
-from .curves import LEAST, gelu_row, soften, swiglu
+from .curves import LEAST, gelu_row, higher, hmax, soften, swiglu
 from .kernel import Buf, Size, f32, kernel, prange, requires
 from .kvarray import keep
 from .matvec import ROUNDED, times
@@ -21,7 +21,7 @@ from .simd import load, splat, store
 from .tensor.gemm import gemm_panels
 
 # %% ../nbs/75f_reading.ipynb #f1f9f712
-BLOCK = 48  # tokens
+BLOCK = 132  # tokens
 
 @kernel
 def ask(first: Size, count: Size, c: Size, units: Size, eps: f32, centred: bool, w: Buf[f32], size: Size, at: Size, v: Buf[f32], bias: Size,
@@ -110,12 +110,17 @@ QUERIES = 96
 def shares(scores: Buf[f32], at: Size, visible: Size, width: Size, scale: f32):
     "A row of scores to shares that sum to one: the first `visible`, and zeros up to `width`."
     requires(1 <= visible, visible <= width, at + width + 8 <= len(scores))
-    top = f32(LEAST)
-    for t in range(visible):
+    peak, by = splat(f32(LEAST)), splat(scale)
+    for j in range(visible//8):
+        s = load(scores, at + 8*j)*by
+        peak = higher(peak, s)
+        store(scores, at + 8*j, s)
+    top = hmax(peak)
+    for t in range(visible//8*8, visible):
         scores[at + t] = scores[at + t]*scale
         top = max(top, scores[at + t])
-    weight = soften(scores, at, visible, top)
-    for t in range(visible): scores[at + t] = scores[at + t]/weight
+    part = splat(f32(1)/soften(scores, at, visible, top))
+    for j in range((visible + 7)//8): store(scores, at + 8*j, load(scores, at + 8*j)*part)
     for t in range(visible, width): scores[at + t] = f32(0)
 
 # %% ../nbs/75f_reading.ipynb #97fa1f91

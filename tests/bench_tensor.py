@@ -46,7 +46,7 @@ def products(threads: int) -> None:
         tx, ty = tx.T if turn == 'a' else tx, ty.T if turn == 'b' else ty
         multiply = {'': tensor.matmul, 'a': tensor.matmul_tn, 'b': tensor.matmul_nt}[turn]
         rows = {'matmul': lambda: multiply(a, b, out=c), 'PyTorch': lambda: torch.mm(tx, ty, out=tc), 'OpenBLAS (np.dot)': lambda: np.dot(x, y, out=c),
-                'own panels, fused': lambda: _panels(x, y, c, True), 'own panels, sequential': lambda: _panels(x, y, c, False)}
+                'own panels, fused': lambda: _panels(x, y, c, False, True), 'own panels, sequential': lambda: _panels(x, y, c, False, False)}
         seconds = in_turn(rows, 10, max(1, min(20, int(1e8/(n*k*m)))))
         print(f'{name}, {threads} thread{"s"*(threads > 1)}')
         for row in rows: line(row, seconds[row], 'GF/s', 2.*n*k*m, {p: seconds[p] for p in ('PyTorch', 'OpenBLAS (np.dot)') if p != row})

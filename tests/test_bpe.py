@@ -1,5 +1,5 @@
 "The laws of byte-pair encoding: proved, confirmed, and noticed when they are broken. PYTEST_DONT_REWRITE"
-import random, time
+import random
 
 import pytest
 

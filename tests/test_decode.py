@@ -124,7 +124,7 @@ def test_kernels_compute_in_plain_python_what_they_compute_compiled(format):
     for one, more in ((matvec.rows, several.many), (matvec.rows.plain, several.many.plain)):
         fx, y, ys = np.zeros(12*n*ROUNDED, np.float32), np.zeros(32, np.float32), np.zeros((12, 32), np.float32)
         fix(x[0], 0, n, fx, 0)
-        one(size, t.cells, 0, n, x[0], fx, y, 0, 2)
+        one(size, t.cells, 0, n, x[0], fx, 0, y, 0, 0, 2)
         more(size, t.cells, 0, n, 2, x.reshape(-1), fx, ys.reshape(-1), 32, 1)
         outs.append(np.vstack((y, ys)))
     np.testing.assert_allclose(outs[0], outs[1], rtol=1e-4, atol=2e-3)
@@ -264,3 +264,33 @@ def test_what_compiling_knows_of_a_kernel_is_what_a_walk_through_all_it_calls_fi
         walk = KernelWalk(k.source).run()
         assert k.written == {a.buffer.name for a in walk.accesses if a.write and a.buffer.given}
         assert all(walk.kinds[n] == kind for n, kind in k.known.kinds.items())
+
+
+@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize('name', MODELS)
+def test_texts_side_by_side_have_the_bits_of_each_alone(name, threads):
+    "Every format, several numbers of texts of different lengths, in any order."
+    model, before = MODELS[name][0], get_threads()
+    set_threads(threads)
+    try:
+        for format, count in (('F32', 2), ('BF16', 5), ('Q8_0', 9), ('Q4_1', 7), ('Q4_1', 1)):
+            d, rng = MODELS[name][2](model, format), np.random.default_rng(count)
+            alone, side = d.caches(count), d.caches(count)
+            for n in rng.permutation(count):
+                ids = rng.integers(0, 100, 1 + n)
+                for cache in (alone[n], side[n]): read(d, cache, ids)
+            for _ in range(3):
+                order, ids = rng.permutation(count), rng.integers(0, 100, count)
+                expected = [d.step(alone[n], int(i)).copy() for n, i in zip(order, ids)]
+                assert np.array_equal(d.step_all([side[n] for n in order], ids), expected)
+    finally: set_threads(before)
+
+
+def test_texts_that_do_not_lie_side_by_side_are_refused():
+    d = MODELS['llama'][2](MODELS['llama'][0])
+    a, b = d.caches(2)
+    for caches, ids in (([a, a], [1, 2]), ([a, d.cache()], [1, 2]), ([a, b], [1])):
+        with pytest.raises(ValueError, match='made together'): d.step_all(caches, ids)
+    read(d, a, [1]*d.sizes.context)
+    with pytest.raises(ContextError): d.step_all([b, a], [1, 2])
+    assert (a.length, b.length) == (d.sizes.context, 0)

@@ -122,6 +122,15 @@ def test_reasons_to_stop(bytes_model):
     with pytest.raises(ContextError, match='at most 48 tokens\n- observed : 0 tokens and 49 more'): generate(bytes_model, 'x'*49)
 
 
+def test_the_real_context_is_full():
+    "1024 tokens can be read: after 1020, four more are written, after 1024 one, and it says why; a prompt of 1025 is refused, with the counts."
+    model = Model('bytes', of_gpt2(gpt2.init(gpt2.Config(1, 1, 64, vocab=257), seed=3)), Tokenizer.train(b'', 257, pattern=None, special_tokens=['<|end|>']), frozenset())
+    for prompt, new in ((1020, 4), (1024, 1)):
+        text = complete(model, 'x'*prompt, 10)
+        assert (len(text.prompt), len(text.ids), text.reason) == (prompt, new, 'context')
+    with pytest.raises(ContextError, match='at most 1024 tokens\n- observed : 0 tokens and 1025 more'): generate(model, 'x'*1025)
+
+
 def test_bad_requests_are_refused(bytes_model):
     for call in (lambda: generate(bytes_model, '', 3), lambda: generate(bytes_model, 'a', 0), lambda: generate(bytes_model, 'a', stop=''),
                  lambda: generate(bytes_model, [300]), lambda: load_model('gpt2', 'f16')):
@@ -146,6 +155,19 @@ def test_marks_in_what_was_said_are_ordinary_text(smol):
     assert 'gravity' in ''.join(text).lower() and text.reason in ('length', 'end')
 
 
+def test_a_chat_is_what_the_files_template_makes_of_it(smol):
+    "The template in the GGUF, run by jinja2, as transformers and llama.cpp run it."
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from bendml.checkpoint import read_gguf
+    from bendml.data import fetch
+    text = read_gguf(fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf').metadata['tokenizer.chat_template']
+    template = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(text)
+    said = [Turn('user', 'Hello, world!'), Turn('assistant', 'Hi.\n'), Turn('user', '1 + 1?')]
+    for turns in (said[:1], said, [Turn('system', 'Be brief.'), *said]):
+        whole = template.render(messages=[{'role': t.role, 'content': t.text} for t in turns], add_generation_prompt=True)
+        assert prompt(smol, turns) == smol.tokenizer.encode(whole, allowed_special='all')
+
+
 def test_bad_chats_are_refused(smol, bytes_model):
     with pytest.raises(ChatError, match='robot'): prompt(smol, [Turn('robot', 'hi')])
     with pytest.raises(ChatError, match='not made for chats'): prompt(bytes_model, [Turn('user', 'hi')])
@@ -164,6 +186,36 @@ def test_commands():
     assert run(chat, '-n', '8', input='Say hi.\n\n').exit_code == 0
 
 
+def test_a_shorter_context(tmp_path):
+    "Of every kind of model: as long as was asked for, no longer than the model can read, and the same words until then."
+    whole, short = load_model('mini'), load_model('mini', context=8)
+    assert short.decoder.sizes.context == 8 and load_model('mini', context=10**6).decoder.sizes.context == whole.decoder.sizes.context
+    ids = whole.tokenizer.encode('def f(x)')
+    a, b = complete(whole, ids, 20), complete(short, ids, 20)
+    assert (b.ids, b.reason) == (a.ids[:8 - len(ids)], 'context')
+    for name in ('mini', 'smollm2'):
+        with pytest.raises(ValueError, match='at least 1 token\n- observed : -3'): load_model(name, context=-3)
+
+
+def test_a_llama_from_a_folder(tmp_path):
+    "As transformers writes it, in pieces, with a tokenizer of ours: it says what the reference says."
+    import oracle
+    from bendml import llama
+    from test_llama import hf_tensors
+    c = llama.Config(2, 4, 2, 16, 64, 96, 257, 64, tied=False)
+    model = llama.init(c, seed=4)
+    oracle.llama(hf_tensors(model), c).save_pretrained(tmp_path, max_shard_size='100KB')
+    Tokenizer.train(b'', 257, special_tokens=['<|end|>'], progress=False).save(tmp_path/'tokenizer.json')
+    loaded = load_model(str(tmp_path), context=32)
+    text = complete(loaded, 'Hello', 20)
+    assert loaded.decoder.sizes.context == 32 and len(text.ids) == 20
+    for n, id in enumerate(text.ids):
+        row = llama.forward(model, text.prompt + text.ids[:n])[-1]
+        assert row.max() - row[id] < 1e-5
+    (tmp_path/'tokenizer.json').unlink()
+    with pytest.raises((OSError, ValueError), match='tokenizer|vocab'): load_model(str(tmp_path))
+
+
 @pytest.mark.slow
 def test_gpt2_from_a_file_in_the_published_format(tmp_path):
     "A small random GPT-2 with the real vocabulary, as model.safetensors."
@@ -174,4 +226,5 @@ def test_gpt2_from_a_file_in_the_published_format(tmp_path):
     for dtype in (None, 'int8'):
         loaded = load_model(str(path), dtype)
         text = complete(loaded, 'Hello', 5)
+        assert len(text.ids) == 5 and loaded.decoder.bytes < (0.3 if dtype else 1.1)*4*sum(a.size for a in gpt2.parameters(model))
         if dtype is None: assert text.ids[0] == gpt2.forward(model, text.prompt)[-1].argmax()

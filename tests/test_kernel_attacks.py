@@ -577,13 +577,35 @@ def filled_by_two_rounds_that_contradict(n: Size, m: Size, x: Buf["n + 1", f32])
                 x[i*m + j] = 0
                 x[i*m + j + 1] = 0
     ensures(filled(x))
+@attack
+def one_product_too_many(n: Size, k: Size, m: Size, A: Buf["n*k", f32], B: Buf["k*m", f32], C: Buf["n*m", f32]):
+    for i in prange(n):
+        for j in range(m):
+            for p in range(k + 1): C[i*m + j] += A[i*k + p]*B[p*m + j]
+@attack
+def wrong_stride(n: Size, k: Size, m: Size, A: Buf["n*k", f32], B: Buf["k*m", f32], C: Buf["n*m", f32]):
+    for i in range(n):
+        for j in range(m):
+            for p in range(k): C[i*k + j] += A[i*k + p]*B[p*m + j]
+@attack
+def embedding_over_tokens(n: Size, V: Size, D: Size, ids: Buf["n", i64, "0 <= ids < V"], dW: Buf["V*D", f32], dy: Buf["n*D", f32]):
+    for t in prange(n):
+        for d in range(D): dW[ids[t]*D + d] += dy[t*D + d]
 
+SHOWN = {   # the line and the sizes that a refusal shows
+    one_product_too_many: ('A[i * k + p]', 'n=1, k=0, m=1, at i=0, j=0, p=0', 'A[0], and A has 0 cells'), wrong_stride: ('C[i * k + j]', 'n=2, k=2, m=1, at i=1, j=0, p=1'),
+    embedding_over_tokens: ('dW[ids[t] * D + d]', 'n=2, V=1, D=1', 'iterations 0 and 1 meet in dW[0]'), overlapping_bands: ('x[i] = t', 'n=1, bands=2, size=0', 'meet in x[0]'),
+    call_alias: ('x[n - 1 - i]', 'n=2'), a_product_that_overflows: ('n * m', 'n=4294967296, m=4294967296, k=0'), empty_tail: ('store(x, n - 8, splat(f32(0)))', 'n=0'), rows_vector: ('store(x, i * m + j', 'n=2, m=1'),
+    shared_cell: ('y[0] += x[i]', 'n=2'), neighbours: ('x[i] = x[i + 1]', 'n=2', 'meet in x[1]'), index_from_memory: ('x[ids[i]] = 0', 'n=1, at i=0'), filled_but_one: ('filled(x)', 'n=1')}
 
 @pytest.mark.parametrize('fn', ATTACKS, ids=[f.__name__ for f in ATTACKS])
 def test_attack_is_refused(fn, monkeypatch, tmp_path):
     monkeypatch.setenv('BENDML_CACHE', str(tmp_path))
     with pytest.raises(KernelError) as e: kernel(fn)
     assert '- expected :' in str(e.value) and '- observed :' in str(e.value)
+    if fn in SHOWN:
+        line, sizes, *run = SHOWN[fn]
+        for shown in (f'- line     : {line}', f'- smallest : {sizes}', *run): assert shown in str(e.value), str(e.value)
 
 
 # Kernels that are right, and are accepted
@@ -745,12 +767,15 @@ def f(n: Size, x: Buf["n", f32], y: Buf["n", f32]):
 MUTANTS = [(MATMUL, *m) for m in [
     ('acc = f32(0)', 'acc = f32(1)'), ('for p in range(k):', 'for p in range(1, k):'), ('for p in range(k):', 'for p in range(k - 1):'),
     ('acc += A[i*k + p]*B[p*m + j]', 'acc += B[p*m + j]*A[i*k + p]'), ('acc += A[i*k + p]*B[p*m + j]', 'acc = A[i*k + p]*B[p*m + j] + acc'),
-    ('acc += A[i*k + p]*B[p*m + j]', 'acc += A[i*k + p]*B[p*m]'), ('acc += A[i*k + p]*B[p*m + j]', 'acc -= A[i*k + p]*B[p*m + j]'),
+    ('acc += A[i*k + p]*B[p*m + j]', 'acc += A[i*k + p]*B[p + j*k]'), ('acc += A[i*k + p]*B[p*m + j]', 'acc += A[i*k + p]*B[p*m]'), ('acc += A[i*k + p]*B[p*m + j]', 'acc -= A[i*k + p]*B[p*m + j]'),
     ('C[i*m + j] = acc', 'C[i*m] = acc'), ('C[i*m + j] = acc', 'C[i*m + j] += acc'), ('C[i*m + j] = acc', 'C[i*m + j] = acc\n            C[0] = f32(0)'),
     ('            C[i*m + j] = acc\n', ''), ('for j in range(m):', 'for j in range(1, m):'), ('for i in prange(n):', 'for i in prange(1, n):'),
     ('                invariant(acc == dot(A, B, k, m, i, j, p))\n', ''), ('y, k) for x in range(n)', 'y, k - 1) for x in range(n)'),
     ('acc += A[i*k + p]*B[p*m + j]', 'acc += f32(2)*A[i*k + p]*B[p*m + j]'), ('acc += A[i*k + p]*B[p*m + j]', 'acc += A[i*k + p]*B[p*m + j]\n                A[0] = f32(0)')]]
 MUTANTS += [(SUM, *m) for m in [('x[i] + x[i]', 'x[i] + f32(0)'), ('y[i] = x[i] + x[i]', 'y[i] = x[i] + x[i]\n        x[i] = f32(0)'), ('x[i] + x[i]', 'f32(2)*x[i]'), ('all(y[j]', 'all(x[j]')]]
+
+REFUTED = {   # a wrong start, a product left out, exchanged strides: refuted by a run, whose values are shown
+    'acc = f32(1)': 'n=1, k=0, m=1, A=[', 'for p in range(1, k):': 'n=1, k=1, m=1, A=[', 'for p in range(k - 1):': 'n=1, k=1, m=1, A=[', 'acc += A[i*k + p]*B[p + j*k]': 'n=1, k=2, m=2, A=['}
 
 @kernel
 def poke(x: Buf["1", f32]):
@@ -836,4 +861,5 @@ def test_wrong_claims_are_refused(n, tmp_path, monkeypatch):
     monkeypatch.setenv('BENDML_CACHE', str(tmp_path))
     text, before, after = MUTANTS[n]
     assert before in text
-    with pytest.raises(KernelError): kernel(made(text.replace(before, after), tmp_path, n))
+    with pytest.raises(KernelError) as e: kernel(made(text.replace(before, after), tmp_path, n))
+    if after in REFUTED: assert 'does not hold' in str(e.value) and f'- values   : {REFUTED[after]}' in str(e.value), str(e.value)

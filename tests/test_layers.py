@@ -244,6 +244,18 @@ def test_dropout():
     with pytest.raises(LayerError): Dropout(1.)
 
 
+def test_dropout_is_the_hash_that_it_says():
+    "Which numbers stay, from the published constants and in whole numbers of any size; the step's number is in the key."
+    def mix(x):
+        for shift, factor in ((16, 2146121005), (15, 2221713035)): x = (x ^ x >> shift)*factor % 2**32
+        return x ^ x >> 16
+    for seed, step, p in ((0, 0, .5), (7, 3, .25), (2**32 - 1, 10**6, .9)):
+        key = mix(seed ^ mix(step))
+        kept = [mix((key + i) % 2**32) >> 8 >= float(f32(p))*2**24 for i in range(300)]
+        y, _ = Dropout(p, seed).forward((np.array([step], np.uint32).view(f32),), np.ones(300, f32))
+        assert ((y != 0) == kept).all() and set(y.tolist()) == {0., float(f32(1/(1 - p)))}
+
+
 # The protocol
 
 def small_net(): return Seq(Embedding(11, 8), Positions(6, 8), Residual(LayerNorm(8), self_attention(8, 2)), Residual(RMSNorm(8), swiglu(8, 12)), Dropout(.1), Linear(8, 11))

@@ -38,11 +38,11 @@ def test_fifty_sequential_steps(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize('order', ['sequential', 'fast'])
 def test_three_epochs_give_the_published_digits(digits, order):
-    "Published: 0.5204771 / 9129, 0.27043572 / 9298, 0.2156194 / 9418."
+    "Published: 0.5204771 / 9129, 0.27043572 / 9298, 0.2156194 / 9418. Roundings differ, and grow from epoch to epoch."
     (first, h1), (second, h2), (third, h3) = trained(digits, epochs=3, order=order)[1]
     assert (first, h1) == ('0.5204771', 9129)
-    assert abs(float(second)/0.27043572 - 1) < 3e-4 and abs(h2 - 9298) <= 5
-    assert abs(float(third)/0.2156194 - 1) < 3e-4 and abs(h3 - 9418) <= 5
+    assert abs(float(second)/0.27043572 - 1) < 1e-5 and abs(h2 - 9298) <= 1
+    assert abs(float(third)/0.2156194 - 1) < 1.1e-4 and abs(h3 - 9418) <= 3
 
 
 @pytest.mark.parametrize('batch', [1, 7, 100])

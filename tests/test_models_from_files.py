@@ -2,7 +2,7 @@
 import json, os, random, struct, warnings
 import numpy as np, pytest
 from bendml import gpt2, llama
-from bendml.checkpoint import CheckpointError, open_weights, read_safetensors, write_safetensors
+from bendml.checkpoint import CheckpointError, open_weights, read_gguf, read_safetensors, write_safetensors
 from bendml.checkpoint.blocks import NUMBERS, TYPES
 from bendml.checkpoint.files import read_settings
 from bendml.checks import WeightsError
@@ -166,7 +166,7 @@ def test_a_model_in_every_format_says_what_the_librarys_numbers_say(tmp_path, fo
     numbers = {t.name: gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32).reshape(t.shape[::-1]) for t in gguf.GGUFReader(path).tensors}
     wanted = llama.forward(llama.from_tensors(numbers, SMALL, llama.GGUF_NAMES), range(12))
     assert np.array_equal(wanted, llama.forward(llama.load_gguf(path), range(12)))
-    d = gguf_decoder(path)
+    d = gguf_decoder(read_gguf(path))
     cache = d.cache()
     rows = np.array([d.step(cache, i).copy() for i in range(12)])
     assert np.abs(rows - wanted).max() < 1e-4*np.abs(wanted).max()

@@ -2,6 +2,7 @@
 import ast, configparser, hashlib, os, re, subprocess, sys, tomllib
 from pathlib import Path
 import pytest
+from refusals import strict
 from tools.notebooks import ROOT, as_text, pairs
 
 PAIRS = pairs()
@@ -27,10 +28,17 @@ def test_package_is_what_the_notebooks_export(tmp_path):
     assert [p for p in here if here[p] != there[p]] == []
 
 
+def test_a_page_on_which_nothing_is_refused_would_be_noticed():
+    page = 'for n in (1, 0):\n    try: 1/n\n    except ZeroDivisionError as e: print(e)\nprint(1)'
+    with pytest.raises(AssertionError, match='no longer refused'): exec(strict(page))
+    for other in (page.replace('(1, 0)', '(0,)'), 'try: print(1)\nexcept KeyError as e: print(e)', '#| export\n' + page): exec(strict(other))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('nb', [nb for nb, _ in PAIRS], ids=[nb.stem for nb, _ in PAIRS])
 def test_notebook_runs(nb):
-    run = subprocess.run([BIN/'nbdev_test', '--path', nb, '--n_workers', '0', '--do_print'], cwd=ROOT, capture_output=True, text=True)
+    "And what it shows as refused is refused."
+    run = subprocess.run([sys.executable, 'tests/refusals.py', nb], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-5000:]
 
 

@@ -4,8 +4,10 @@ import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
+from bendml.fixed import FULL, products_split_i4, products_split_i8, split128, split256
 from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, products,
-                         products_bf16, products_i8, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16)
+                         products_bf16, products_i8, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16,
+                         has_avx512, lanes, wide, wide_fma, wide_load, wide_store)
 
 F32 = hnp.arrays(np.float32, 24, elements=st.floats(width=32))
 PLAIN = hnp.arrays(np.float32, 24, elements=st.floats(-1e3, 1e3, width=32))
@@ -135,6 +137,59 @@ def test_a_tile_is_its_meaning(k, seed):
     assert np.array_equal(c[outside], before[outside])
 
 
+@njit
+def wide_product(a, b, c, k, step):
+    t = wide_load(c, 0, 36)
+    for p in range(k): t = wide_fma(t, a, p, step, b, 32*p)
+    wide_store(c, 0, 36, t)
+    wide_store(c, 500, 32, wide())
+    return lanes()
+
+
+@unhurried
+@given(st.integers(0, 7), st.integers(0, 99))
+def test_a_wide_tile_is_its_meaning(k, seed):
+    draw = np.random.default_rng(seed).integers
+    a, b, c = (draw(-9, 9, n).astype(np.float32) for n in (12*7 + 7, 32*7, 900))   # whole numbers: nothing is rounded
+    plain = c.copy()
+    assert wide_product.py_func(a, b, plain, k, 7) == wide_product(a, b, c, k, 7) == (16 if has_avx512() else 8)
+    assert np.array_equal(c, plain)
+
+
+@njit
+def split(x, per, a, b):
+    split256(x, 2, per, 128, a, 3)
+    split128(x, 1, per, 8, b, 0)
+
+
+@njit
+def multiply_split(w, q, scale, a, b, out):
+    store(out, 0, products_split_i8(w, 5, a, 3))
+    store(out, 8, products_split_i4(q, 7, scale, 1, b, 0))
+
+
+@unhurried
+@given(st.integers(0, 999), st.sampled_from([1., 1e-30, 1e30]), st.booleans())
+def test_three_bytes_are_their_meaning(seed, size, extreme):
+    "The bytes are the same; the sums are off by a few roundings, however large all numbers are."
+    rng = np.random.default_rng(seed)
+    x = (rng.choice([-1., 1.], 260)*(1 if extreme else rng.random(260))*size).astype(np.float32)
+    w, q, scale = rng.choice([-128, 127], 261) if extreme else rng.integers(-128, 128, 261), rng.integers(0, 256, 71, np.uint8), rng.random(5, np.float32)
+    w, per, step = w.astype(np.int8), np.float32(1)/(np.float32(size)*np.float32(1/FULL)), size/FULL
+    cells = [[np.zeros(n, np.float32) for n in (227, 128)] for _ in range(2)]
+    split(x, per, *cells[0])
+    split.py_func(x, per, *cells[1])
+    assert all(np.array_equal(a.view(np.int32), b.view(np.int32)) for a, b in zip(*cells))
+    out, plain = np.empty(16, np.float32), np.empty(16, np.float32)
+    multiply_split(w, q, scale, *cells[0], out)
+    multiply_split.py_func(w, q, scale, *cells[0], plain)
+    small = np.concatenate((q[7:] & 15, q[7:] >> 4)).astype(float) - 8
+    for terms, weights, at, numbers in ((w[5:].astype(float)*x[2:258], w[5:].astype(float), 0, 256), (small*x[1:129]*np.tile(np.repeat(scale[1:], 16), 2), small*np.tile(np.repeat(scale[1:], 16), 2), 8, 128)):
+        lanes16 = lambda t: t.reshape(-1, 16, 4).sum((0, 2))
+        exact, bound = lanes16(terms), 2.**-22*lanes16(abs(terms)) + step*.51*lanes16(abs(weights))
+        for got in (out, plain): assert (abs(got[at:at + 8].astype(float)*step - exact[:8] - exact[8:]) <= bound[:8] + bound[8:]).all()
+
+
 @pytest.mark.parametrize('word, array', [(load, np.zeros(8)), (load, np.zeros((8, 8), np.float32)), (load, np.zeros(16, np.float32)[::2]),
                                          (load_i8, np.zeros(8, np.uint8)), (load_bf16, np.zeros(8, np.int16)), (load_low4, np.zeros(8, np.int8))])
 def test_a_wrong_array_is_refused_when_compiled(word, array):
@@ -158,13 +213,13 @@ def test_to_bf16_rounds_to_the_nearest_even(x):
 
 
 def test_every_word_says_what_it_gives_and_touches():
-    gives = {'f32': {hsum, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load}, None: {store, tile_store, prefetch},
-             'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma, products, products_bf16, products_i8}}
+    gives = {'f32': {hsum, lanes, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load, wide, wide_fma, wide_load}, None: {store, tile_store, wide_store, prefetch, split128, split256},
+             'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma, products, products_bf16, products_i8, products_split_i8, products_split_i4}}
     assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
     touch = {w for words in gives.values() for w in words if w.__word__[1]}
-    assert touch == {products, products_bf16, products_i8, load, store, load_bf16, load_i8, load_low4, load_high4, *ONE.values(),
-                     tile_fma, tile_mul_add, tile_load, tile_store}
-    assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store}
+    assert touch == {products, products_bf16, products_i8, products_split_i8, products_split_i4, load, store, load_bf16, load_i8, load_low4, load_high4, *ONE.values(),
+                     tile_fma, tile_mul_add, tile_load, tile_store, wide_fma, wide_load, wide_store, split128, split256}
+    assert {w for w in touch if any(t.write for t in w.__word__[1])} == {store, tile_store, wide_store, split128, split256}
 
 
 @pytest.mark.slow

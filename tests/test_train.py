@@ -158,6 +158,17 @@ def test_log_and_evaluation(tmp_path):
     assert (tmp_path/'loss.png').stat().st_size > 1000
 
 
+def test_the_bar(monkeypatch):
+    "On a terminal: steps, the time that is left, the speed and the loss; elsewhere nothing."
+    import io
+    class Terminal(io.StringIO):
+        def isatty(self): return True
+    for stream, words in ((Terminal(), ('/3 ', 'steps/s', '<', 'loss=')), (io.StringIO(), ())):
+        monkeypatch.setattr(sys, 'stderr', stream)
+        train(MODEL, lambda rng, step: (time.sleep(.11*bool(words)), batch(rng, step))[1], RULE, 3)   # a bar moves ten times a second
+        assert all(word in stream.getvalue() for word in words) and bool(stream.getvalue()) == bool(words), repr(stream.getvalue())
+
+
 def test_refusals():
     with pytest.raises(TrainError, match='smaller learning rate'), np.errstate(all='ignore'):
         train(Seq(Linear(3, 4), Linear(4, 2)), lambda rng, step: (np.ones((2, 3), 'f4'), np.ones((2, 2), 'f4')), SGD(lr=1e30), 50, mean_squared_error, progress=False)

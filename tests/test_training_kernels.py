@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bendml.nn import blocks, products
+from bendml.nn import blocks
 from bendml.nn.attention import attend, attend_back
 from bendml.nn.blocks import attend_rows, attend_rows_back
-from bendml.nn.products import product, product_alone, product_shared
+from bendml.nn.products import product
 from bendml.nn.room import LARGE, forget, room
-from bendml.nn.wide import HIGH, LONG, wide, wide_fma, wide_load, wide_store
+from bendml.simd import HIGH, LONG
+from bendml.tensor import gemm
+from bendml.tensor.gemm import gemm_panels, gemm_parallel
 
 f32 = np.float32
 RNG = np.random.default_rng(0)
@@ -24,17 +26,19 @@ def flat(x): return x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
 # Products
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 120), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 70))
-def test_wide_products(n, k, m, a_turned, b_turned, add, tall):
-    "Any sizes and strides, on one thread and on several, put or added."
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 120), st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 70))
+def test_panels(n, k, m, a_turned, b_turned, add, fused, tall):
+    "Any sizes and strides, on one thread and on several, put or added, by long registers or short ones."
     a, b = draw(k, n).T if a_turned else draw(n, k), draw(m, k).T if b_turned else draw(k, m)
     args = flat(a), a.strides[0]//4, a.strides[1]//4, flat(b), b.strides[0]//4, b.strides[1]//4
     before = draw(n, m)
-    want = a.astype(float) @ b + add*before
-    alone, shared = before.copy(), before.copy()
-    product_alone(*args, alone.reshape(-1), n, k, m, add)
-    product_shared(*args, shared.reshape(-1), n, k, m, add, tall)
-    for c in (alone, shared): assert np.abs(c - want).max() < 1e-4
+    want = a.astype(float) @ b
+    alone, shared = np.full((n + 2, m + 3), np.nan, f32), before.copy()
+    gemm_panels(flat(a), 0, *args[1:3], flat(b), 0, *args[4:], alone.reshape(-1), m + 4, m + 3, n, k, m, fused)
+    gemm_parallel(*args, shared.reshape(-1), n, k, m, add, fused, tall)
+    assert np.abs(alone[1:-1, 1:-2] - want).max() < 1e-4 and np.abs(shared - want - add*before).max() < 1e-4
+    alone[1:-1, 1:-2] = np.nan
+    assert np.isnan(alone).all()   # nothing else was written
 
 
 @pytest.mark.parametrize('n, k, m', [(200, 800, 131), (97, 401, 500), (1000, 7, 999), (9, 900, 300), (390, 385, 386)])
@@ -53,24 +57,10 @@ def test_product_refuses_what_does_not_fit():
 def test_product_without_wide_registers(monkeypatch):
     a, b, c = draw(200, 100), draw(100, 300), draw(200, 300)
     want = a.astype(float) @ b
-    monkeypatch.setattr(products, 'has_avx512', lambda: False)
+    monkeypatch.setattr(gemm, 'has_avx512', lambda: False)
     assert np.abs(product(a, b) - want).max() < 1e-4 and np.abs(product(a, b, c.copy(), add=True) - want - c).max() < 1e-4
     into = np.zeros((300, 400), f32)[:, ::2]   # not contiguous
     assert product(a, b[:, :200], into[:200], add=True).base is into.base and np.abs(into[:200] - want[:, :200]).max() < 1e-4
-
-
-def test_wide_words_mean_what_they_do():
-    from numba import njit
-    def run(a, b, c, k):
-        t = wide()
-        for p in range(k): t = wide_fma(t, a, p*HIGH, 1, b, p*LONG)
-        wide_store(c, 0, LONG, t)
-        wide_store(c, HIGH*LONG, LONG, wide_load(c, 0, LONG))
-    a, b = RNG.integers(-9, 9, HIGH*5).astype(f32), RNG.integers(-9, 9, LONG*5).astype(f32)   # whole numbers: nothing is rounded
-    slow, fast = np.zeros(2*HIGH*LONG, f32), np.zeros(2*HIGH*LONG, f32)
-    run(a, b, slow, 5)
-    njit(run)(a, b, fast, 5)
-    assert np.array_equal(slow, fast) and np.array_equal(slow[:HIGH*LONG].reshape(HIGH, LONG), a.reshape(5, HIGH).T @ b.reshape(5, LONG))
 
 
 # Attention
@@ -111,10 +101,11 @@ def test_room_is_given_once():
     held = [room(LARGE) for _ in range(3)]
     assert len({a.ctypes.data for a in held}) == 3
     view = held[1].reshape(-1, 2)[::2].T
-    free = held[0].ctypes.data
+    free = {held[0].ctypes.data, held[2].ctypes.data}
     del held
-    assert room(LARGE).ctypes.data in (free, free) or room(2, LARGE//2).ctypes.data != view.ctypes.data
-    assert all(not np.shares_memory(room(LARGE), view) for _ in range(5))
+    again = [room(LARGE), room(2, LARGE//2)]
+    assert {a.ctypes.data for a in again} == free   # used again, and not the one of which a view is held
+    assert not any(np.shares_memory(room(LARGE), a) for a in (view, *again))
     assert forget() > 0 and room(3).shape == (3,)
 
 
@@ -130,6 +121,6 @@ for layer, n in ((Linear(384, 200), 384), (self_attention(192, 3), 192)):
     y, s = layer.forward(p, x)
     print(hash(y.tobytes() + layer.backward(p, s, y, g).tobytes() + layer.dump(g).tobytes()))
 '''
-    if not products.has_avx512(): code = 'print("the library multiplies")'
+    if not gemm.has_avx512(): code = 'print("the library multiplies")'
     outs = [subprocess.run([sys.executable, '-W', 'ignore', '-c', code, n], capture_output=True, text=True, check=True, env=os.environ | {'PYTHONHASHSEED': '0', 'OPENBLAS_NUM_THREADS': '1'}).stdout for n in '12']
     assert outs[0] == outs[1] != ''

@@ -83,9 +83,13 @@ def _kind(c: Cursor, what: str) -> str:
 def _pass(c: Cursor, kind: str, count: int, what: str) -> int:
     "Go on behind `count` values; where they began."
     if kind != 'string': return c.take(count*struct.calcsize(kind), what)
-    begin = c.take(8*count, what)   # each has its length in front of it; so there are not more than that
-    c.at = begin
-    for _ in range(count): c.string(what)
+    begin = at = c.take(8*count, what)   # each has its length in front of it; so there are not more than that
+    c.at, length = begin, struct.Struct('<Q').unpack_from
+    try:
+        for _ in range(count): at += 8 + length(c.data, at)[0]
+        c.take(at - begin, what)
+    except (struct.error, OverflowError):   # the file ends before: where?
+        for _ in range(count): c.string(what)
     return begin
 
 # %% ../../nbs/65b_gguf.ipynb #2ddb97df

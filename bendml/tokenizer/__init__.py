@@ -6,7 +6,7 @@
 __all__ = ['Tokenizer', 'StreamDecoder', 'TokenError', 'Vocab', 'VocabError']
 
 # %% ../../nbs/49_tokenizer.ipynb #65559014
-import os
+import os, re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,7 +53,7 @@ class _Trainer(_Bulk):
     def _count(self, texts, progress):
         "The distinct words of texts."
         from bendml.tokenizer.train import WordCounter, as_text
-        counter = WordCounter(self._engine.pattern, self._engine.tables.classes)
+        counter = WordCounter(self._engine.pattern, self._engine.classes)
         special, _ = self._special('all', ())
         with _bar(None, 'B', progress) as bar:
             def count(data, bound):
@@ -133,9 +133,14 @@ class Tokenizer(_Trainer, _Decoder):
         return len(self.encode(text, as_array=True, **special))
 
     def offsets(self, text: str | bytes, **special) -> tuple[list[int], list[tuple[int, int]]]:
-        "The ids of a text, and the characters (of bytes: the bytes) that each stands for; they may overlap."
+        "The ids of a text, and the characters (of bytes: the bytes) that each stands for, `text[i:j]`; they may overlap."
         ids, data = self.encode(text, **special), np.frombuffer(to_utf8(text), np.uint8)
         ends = np.cumsum([len(self._table[i]) for i in ids], dtype=np.int64)
-        place = np.cumsum(data & 0xC0 != 0x80) if isinstance(text, str) else np.arange(1, len(data) + 1)
         starts = np.concatenate([[0], ends[:-1]])[:len(ends)].astype(np.int64)
-        return ids, list(zip((place[starts] - 1).tolist(), place[ends - 1].tolist()))
+        if not isinstance(text, str): return ids, list(zip(starts.tolist(), ends.tolist()))
+        number, edge = np.cumsum(data & 0xC0 != 0x80), _edges(text)
+        return ids, list(zip(edge[number[starts] - 1].tolist(), edge[number[ends - 1]].tolist()))
+
+def _edges(text: str) -> np.ndarray:  # int64 (characters + 1,)
+    "Where each character begins, and where the last ends. Two surrogates that make a pair are one character, as `encode` has it."
+    return np.cumsum([0, *map(len, re.findall('[\ud800-\udbff][\udc00-\udfff]|.', text, re.DOTALL))])

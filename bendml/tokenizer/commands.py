@@ -68,9 +68,13 @@ def detokenize(files, name, pattern):
     "Turn ids, numbers in FILES or on standard input, back into text."
     tokenizer = _load(name, pattern)
     for data in _inputs(files):
-        try: text = tokenizer.decode_bytes([int(word) for word in data.split()])
+        try: text = tokenizer.decode_bytes(map(_id, data.split()))
         except ValueError as e: raise click.ClickException(str(e)) from None
         sys.stdout.buffer.write(text)
+
+def _id(word: bytes) -> int:
+    if word.removeprefix(b'-').isdigit() and len(word) < 40: return int(word)
+    raise TokenError('not an id', 'a whole number', repr(word.decode(errors='replace'))[:40])
 
 # %% ../../nbs/49b_tokenizer_commands.ipynb #1cd65e03
 @click.command()

@@ -43,7 +43,7 @@ class _Engine:
     vocab: Vocab
 
     @cached_property
-    def _engine(self):
+    def _engine(self) -> SimpleNamespace:
         "Tables for the compiled loops, and memories that no thread uses."
         from bendml.tokenizer import chars, memory, split
         vocab, missing = self.vocab, len(self.vocab)
@@ -53,20 +53,22 @@ class _Engine:
         if vocab.pattern not in {None, *split.PATTERNS}:
             raise VocabError('vocabulary', 'unknown pattern', f'None or one of {[*split.PATTERNS]}', repr(vocab.pattern))
         number = split.WHOLE if vocab.pattern is None else list(split.PATTERNS).index(vocab.pattern)
-        tables = memory.tables(chars.class_table(number == split.O200K), byte_ids, np.array(vocab.merges, np.int32),
-                              vocab.tokens, vocab.whole)
-        return SimpleNamespace(memory=memory, padded=chars.padded, pad=bytes(chars.PAD), settled=chars.settled,
-                               pattern=number, tables=tables, missing=missing, idle=[],
-                               lacking=bytes(np.flatnonzero(byte_ids == missing).tolist()))
+        classes = chars.class_table(number == split.O200K)
+        tables = memory.tables(classes, byte_ids, np.array(vocab.merges, np.int32), vocab.tokens, vocab.whole)
+        return SimpleNamespace(memory=memory, pad=bytes(chars.PAD), settled=chars.settled, pattern=number, classes=classes,
+                               tables=tuple(tables), missing=missing, idle=[], lacking=bytes(np.flatnonzero(byte_ids == missing).tolist()))
 
-    @contextmanager
-    def _memory(self):
-        "A memory of words, and space for ids, that no other thread uses meanwhile."
-        engine = self._engine
-        try: memory = engine.idle.pop()
-        except IndexError: memory = engine.memory.memory(len(self.vocab.merges)), np.empty(SPACE, np.int32)
-        yield memory
-        engine.idle.append(memory)
+    def _padded(self, text: bytes) -> np.ndarray:
+        "The bytes of a text, as the compiled loops want them."
+        return np.frombuffer(text + self._engine.pad, np.uint8)
+
+# %% ../../nbs/48b_encode.ipynb #3d26fee2
+class _Ids(_Engine):
+    "From bytes to ids."
+    def _take(self) -> tuple[tuple, np.ndarray]:
+        "A memory of words, and space for ids, that no other thread uses until they are put back into `idle`."
+        try: return self._engine.idle.pop()
+        except IndexError: return tuple(self._engine.memory.memory(len(self.vocab.merges))), np.empty(SPACE, np.int32)
 
     def _complete(self, ids: np.ndarray, text: bytes) -> np.ndarray:
         "The ids of a text, if each of its bytes has a token."
@@ -76,14 +78,20 @@ class _Engine:
                              ', '.join(f'{b:#04x}' for b in sorted(set(e.lacking) & set(text))))
         return ids
 
-    def _one(self, text: bytes) -> np.ndarray:
+    def _one(self, text: bytes, as_array: bool) -> list[int] | np.ndarray:
         "The ids of a text."
-        e, n = self._engine, len(text)
-        with self._memory() as (memory, space):
-            ids = space if n <= SPACE else np.empty(n, np.int32)
-            _, count = e.memory.encode_words(e.padded(text), 0, n, n, e.pattern, e.tables, memory, ids)
-            return self._complete(ids[:count], text).copy()
+        e, n, mine = self._engine, len(text), self._take()
+        memory, space = mine
+        if n > SPACE: space = np.empty(n, np.int32)
+        _, count = e.memory.encode_words(self._padded(text), 0, n, n, e.pattern, e.tables, memory, space)
+        ids = self._complete(space[:count], text)
+        ids = ids.copy() if as_array else ids.tolist()
+        e.idle.append(mine)
+        return ids
 
+# %% ../../nbs/48b_encode.ipynb #562dce89
+class _ManyIds(_Ids):
+    "From many texts to ids, in several threads."
     def _each(self, texts: list[bytes], threads: int) -> list[np.ndarray]:
         "The ids of each text, in scratch space."
         e, sizes = self._engine, np.fromiter(map(len, texts), np.int64, len(texts))
@@ -91,8 +99,9 @@ class _Engine:
         starts, counts, out = ends - sizes, np.empty(len(texts), np.int64), np.empty(len(text), np.int32)
         counter, step = np.zeros(1, np.int64), max(1, len(texts)//(16*threads))
         def work():
-            with self._memory() as (memory, _):
-                e.memory.encode_texts(text, starts, ends, counter, step, counts, e.pattern, e.tables, memory, out)
+            mine = self._take()
+            e.memory.encode_texts(text, starts, ends, counter, step, counts, e.pattern, e.tables, mine[0], out)
+            e.idle.append(mine)
         if threads > 1:
             with ThreadPoolExecutor(threads - 1) as pool:
                 others = [pool.submit(work) for _ in range(threads - 1)]
@@ -102,10 +111,16 @@ class _Engine:
         return [self._complete(out[i:i + n], t) for i, n, t in zip(starts.tolist(), counts.tolist(), texts)]
 
 # %% ../../nbs/48b_encode.ipynb #f103b3ed
-class _Encoder(_Engine):
+class _Encoder(_ManyIds):
     "The half of a tokenizer that makes ids."
+    @cached_property
+    def _all_refused(self) -> tuple[dict[bytes, int], list[bytes]]:
+        "What `_special` says unless the caller chooses."
+        return {}, [t.encode() for t in self.vocab.special]
+
     def _special(self, allowed, disallowed) -> tuple[dict[bytes, int], list[bytes]]:
         "The special tokens to be read as such, and those to be refused."
+        if isinstance(allowed, tuple) and isinstance(disallowed, str) and (allowed, disallowed) == ((), 'all'): return self._all_refused
         special = self.vocab.special
         chosen = _choice(allowed, special)
         if unknown := chosen - set(special):
@@ -135,8 +150,7 @@ class _Encoder(_Engine):
         special, refused = self._special(allowed_special, disallowed_special)
         data = to_utf8(text)
         if special: return self._texts([data], special, refused, as_array)[0]
-        ids = self._one(ordinary(data, refused))
-        return ids if as_array else ids.tolist()
+        return self._one(ordinary(data, refused), as_array)
 
 # %% ../../nbs/48b_encode.ipynb #1681ff48
 GAP = bytes(4)  # between texts that are encoded together: no character of one reaches into the next
@@ -215,14 +229,13 @@ class _Bulk(_Encoder):
         progress: bool | None = None,  # None: on a terminal
     ) -> np.ndarray:                 # a memmap of `out`; uint16, or uint32 from 65536 ids on
         "Encode a file in constant memory; other special tokens than the allowed are ordinary text."
-        special, e = self._special(allowed_special, ())[0], self._engine
+        special, e, mine = self._special(allowed_special, ())[0], self._engine, self._take()
         dtype = np.uint16 if len(self.vocab) < 1 << 16 else np.uint32
         with open(path, 'rb') as source, replacing(out) as sink, _bar(os.path.getsize(path), 'B', progress) as bar:
             def write_ids(data, bound):
-                text, ids, i = e.padded(data), np.empty(len(data), np.int32), 0
+                text, ids, i = self._padded(data), np.empty(len(data), np.int32), 0
                 for start, end, token in cuts(data, special):
-                    with self._memory() as (memory, _):
-                        i, count = e.memory.encode_words(text, i, start, min(bound, start), e.pattern, e.tables, memory, ids)
+                    i, count = e.memory.encode_words(text, i, start, min(bound, start), e.pattern, e.tables, mine[0], ids)
                     self._complete(ids[:count], data).astype(dtype).tofile(sink)
                     if i < start: break
                     if token >= 0: np.array([token], dtype).tofile(sink)
@@ -230,17 +243,21 @@ class _Bulk(_Encoder):
                 bar.update(i)
                 return i
             self._in_blocks(source, at_least_one('block', block), special, write_ids)
+        e.idle.append(mine)
         return np.memmap(out, dtype, 'r') if os.path.getsize(out) else np.empty(0, dtype)
 
     def _in_blocks(self, source: BinaryIO, block: int, special: dict[bytes, int], use) -> None:
         "Call `use(data, bound)` on block after block; it returns how far it came."
+        if self.vocab.pattern is None:  # one word, which nobody knows before its end
+            data = source.read()
+            use(data, len(data))
+            return
         rest, longest, e = b'', max(map(len, special), default=0), self._engine
         while True:
             new = source.read(max(block, len(rest)))
             data = rest + new
-            bound = e.settled(e.padded(data), len(data),
-                              e.tables.classes) if new and self.vocab.pattern else 0 if new else len(data)
-            rest = data[use(data, max(0, min(bound, len(data) - longest)) if new else len(data)):]
+            bound = max(0, min(e.settled(self._padded(data), len(data), e.classes), len(data) - longest)) if new else len(data)
+            rest = data[use(data, bound):]
             if not new: return
 
 # %% ../../nbs/48b_encode.ipynb #cab1ce51

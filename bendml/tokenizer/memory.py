@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from .chars import PAD, padded
-from .merge import buckets, first_ranks, merge_word, pair_table, scratch
+from .merge import BITS, buckets, first_ranks, merge_word, pair_table, scratch
 from .split import BLOCK, split_words
 from .words import SIZE, VALUE, add, find, move, put, words
 
@@ -57,7 +57,7 @@ REMEMBERED = 256  # bytes: longer words are merged anew each time
 
 class Memory(NamedTuple):
     "Words met before with their tokens; one thread's own."
-    slots: np.ndarray     # of a table of words; value: how many tokens << 32 | the token, or where they are in `known`
+    slots: np.ndarray     # of a table of words; value: how many tokens << 42 | the tokens if one or two, else where they are in `known`
     pool: np.ndarray      # uint8: copies of words longer than 16 bytes
     known: np.ndarray     # int32: tokens
     fill: np.ndarray      # int64 (4,): slots of the table; words; bytes of the pool, and tokens, in use
@@ -91,15 +91,16 @@ def make_room(slots, fill):
 @njit
 def remember(slots, pool, known, fill, slot, text, i, size, out, at, n):
     "Put a new word and its tokens, `out[at:at + n]`, into their places."
-    start, value = fill[IN_POOL], np.int64(out[at])
+    start = fill[IN_POOL]
     if size > 16:
         for k in range(size): pool[start + k] = text[i + k]
         fill[IN_POOL] += size
-    if n > 1:
+    if n <= 2: value = np.int64(out[at]) | (np.int64(out[at + 1]) << BITS if n == 2 else 0)
+    else:
         value = fill[KNOWN]
         for k in range(n): known[value + k] = out[at + k]
         fill[KNOWN] += n
-    put(slots, slot, text, i, size, start, np.uint64(n << 32 | value))
+    put(slots, slot, text, i, size, start, np.uint64(n << 2*BITS | value))
     fill[WORDS] += 1
 
 # %% ../../nbs/44b_memory.ipynb #3eeb99f8
@@ -121,7 +122,7 @@ def encode_words(text, i, n, bound, pattern, tables, memory, out):
             else:
                 slot = find(table, pool, text, i, size)
                 value = np.int64(table[slot, VALUE])
-                many, start = value >> 32, value & 0xFFFFFFFF
+                many, start = value >> 2*BITS, value & (1 << 2*BITS) - 1
                 if table[slot, SIZE] == 0:
                     token = find(whole, whole_pool, text, i, size)
                     if whole[token, SIZE] != 0: out[count], many = whole[token, VALUE], 1
@@ -132,7 +133,7 @@ def encode_words(text, i, n, bound, pattern, tables, memory, out):
                             table = slots
                             slot = find(table, pool, text, i, size)
                         remember(table, pool, known, fill, slot, text, i, size, out, count, many)
-                elif many == 1: out[count] = start
+                elif many <= 2: out[count], out[count + 1] = start & (1 << BITS) - 1, start >> BITS
                 else:
                     for j in range(many): out[count + j] = known[start + j]
                 count += many

@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['BITS', 'NOTHING', 'RARE', 'NONE', 'TOKEN', 'BEFORE', 'AFTER', 'RANK', 'AHEAD', 'BEHIND', 'SHORT', 'look', 'insert',
-           'empty_table', 'pair_table', 'merge_short', 'lowest_rank', 'sweep', 'Buckets', 'buckets', 'leave', 'wait',
-           'join', 'empty_bucket', 'merge_rare', 'merge_long', 'first_ranks', 'scratch', 'merge_word',
-           'pairs_of_tokens']
+           'empty_table', 'pair_table', 'merge_short', 'lowest_rank', 'Buckets', 'buckets', 'leave', 'wait', 'join',
+           'empty_bucket', 'merge_rare', 'merge_long', 'first_ranks', 'scratch', 'merge_word', 'pairs_of_tokens']
 
 # %% ../../nbs/44_merge.ipynb #30af6233
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .steps import close_gap, lowest, merge_at
+from .steps import close_gap, lowest, merge_at, sweep
 
 # %% ../../nbs/44_merge.ipynb #514e3920
 BITS = 21                      # of a token, and of a rank; a vocabulary has fewer than 2**BITS ids
@@ -63,7 +62,7 @@ def pair_table(merges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # int32 (m
     return pairs, merges[:, 2].copy()
 
 # %% ../../nbs/44_merge.ipynb #bd3451d3
-_lowest, _merge_at, _close_gap = lowest.inner, merge_at.inner, close_gap.inner  # compiled, to be called from compiled code
+_lowest, _merge_at, _close_gap, _sweep = (k.inner for k in (lowest, merge_at, close_gap, sweep))  # compiled, to be called from compiled code
 
 @njit(cache=True)
 def merge_short(tokens, ranks, place, n, pairs, made):
@@ -91,16 +90,6 @@ def lowest_rank(tokens, n, pairs):
         if found < rank: rank, place, count = found, i, 0
         if found == rank: count += 1
     return rank, place, count
-
-@njit
-def sweep(tokens, n, a, b, new):
-    "Every `a` followed by `b` becomes `new`, from left to right; how many tokens are left."
-    left = i = 0
-    while i < n:
-        hit = i + 1 < n and tokens[i] == a and tokens[i + 1] == b
-        tokens[left] = new if hit else tokens[i]
-        left, i = left + 1, i + 1 + hit
-    return left
 
 # %% ../../nbs/44_merge.ipynb #8fc76bfa
 NONE = -1
@@ -188,11 +177,13 @@ def merge_rare(tokens, n, heads, flags, pairs, made):
 @njit(cache=True)
 def merge_long(tokens, n, heads, flags, pairs, made):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
+    left = np.empty(1, np.int64)
     while True:
         rank, i, count = lowest_rank(tokens, n, pairs)
         if rank == NOTHING: return n
         if count*RARE < n: return merge_rare(tokens, n, heads, flags, pairs, made)
-        n = sweep(tokens, n, tokens[i], tokens[i + 1], made[rank])
+        _sweep(n, tokens[i], tokens[i + 1], made[rank], tokens, left)
+        n = left[0]
 
 # %% ../../nbs/44_merge.ipynb #2349fc7e
 SHORT = 128  # bytes: longer words go through sweeps and buckets

@@ -4,16 +4,16 @@
 
 # %% auto #0
 __all__ = ['PATTERNS', 'GPT2', 'SMOLLM2', 'CL100K', 'O200K', 'WHOLE', 'APOSTROPHE', 'BLOCK', 'contraction', 'spaces', 'next_gpt2',
-           'next_smollm2', 'kinds_of', 'boundaries', 'mark_contractions', 'split_block', 'contraction_any_case',
-           'line_end', 'digits', 'lines', 'next_cl100k', 'mixed', 'cased', 'next_o200k', 'next_word', 'split_words',
-           'split_all', 'split']
+           'next_smollm2', 'ascii_kinds', 'kinds_of', 'boundaries', 'mark_contractions', 'split_block',
+           'contraction_any_case', 'line_end', 'digits', 'lines', 'next_cl100k', 'mixed', 'cased', 'next_o200k',
+           'next_word', 'split_words', 'split_all', 'split']
 
 # %% ../../nbs/42_split.ipynb #77eda328
 import numpy as np
 from numba import njit
 
 from .chars import (
-    LETTER, LOWER, MARK, NOT_ASCII, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run)
+    LETTER, LOWER, MARK, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run)
 
 # %% ../../nbs/42_split.ipynb #6433012e
 PATTERNS = {  # name: the regular expression that defines it (syntax of the `regex` module)
@@ -77,18 +77,29 @@ def next_smollm2(text, i, n, classes):
 
 # %% ../../nbs/42_split.ipynb #163f980a
 @njit
+def ascii_kinds(here, kinds):
+    "The class of each byte of `here`, as if it were ASCII; whether all are."
+    every = np.uint8(0)
+    for k in range(len(here)):
+        byte = here[k]
+        every |= byte
+        letter, number = np.uint8((byte | 32) - ord('a')) < 26, np.uint8(byte - ord('0')) < 10
+        space = (byte == 32) | (np.uint8(byte - 9) < 5)
+        kinds[k] = LETTER if letter else NUMBER if number else SPACE if space else OTHER
+    return every < 128
+
+@njit
 def kinds_of(text, i, m, classes, kinds):
     "The class of each byte of the characters from `i` up to `m` or a space of several bytes; where that is."
     start = i
+    if ascii_kinds(text[i:m], kinds): return m
     while i < m:
-        kind = classes[text[i]]
-        size = 1
-        if kind == NOT_ASCII:
+        if text[i] < 128: i += 1
+        else:
             kind, size = char(text, i, classes)
             if kind == SPACE: break
-            for k in range(1, size): kinds[i - start + k] = kind
-        kinds[i - start] = kind
-        i += size
+            for k in range(size): kinds[i - start + k] = kind
+            i += size
     return i
 
 # %% ../../nbs/42_split.ipynb #bbe77bfd
@@ -132,9 +143,9 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     m = kinds_of(text, i, min(n, i + BLOCK), classes, kinds)
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
     count = 0
-    if m > i:  # the same call twice, so that each is compiled for its constant
-        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds,
-                                                                                    False, ends)
+    if m > i:
+        if digits: count = boundaries(text, i, m, kinds, True, ends)  # the same call twice: each is compiled for its constant
+        else: count = boundaries(text, i, m, kinds, False, ends)
         count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
@@ -274,9 +285,7 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
 @njit(nogil=True, cache=True)
 def split_all(text, n, pattern, classes):
     "The ends of all words of `text[:n]`."
-    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD,
-                                                            np.int64), np.empty(2*(BLOCK + PAD),
-                                                                                np.uint8)
+    kinds, ends, all_ends = np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64), np.empty(n, np.int64)
     i = count = 0
     while i < n:
         found = split_words(text, i, n, n, pattern, classes, kinds, ends)

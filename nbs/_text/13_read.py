@@ -56,10 +56,10 @@ def read_source(fn: types.FunctionType) -> tuple[ast.FunctionDef, str]:
     indented = lines[0][:1].isspace()
     outer = f"def _({', '.join(fn.__code__.co_freevars)}):\n" if indented else ''
     modules = [n for n in fn.__code__.co_names if isinstance(fn.__globals__.get(n), types.ModuleType)]
-    try: tree, codes = ast.parse(outer + ''.join(lines)), [_gives(imports + outer + ''.join(lines), fn, indented) for imports in ('', ''.join(f'import {n}\n' for n in modules))]
+    try: tree, same = ast.parse(outer + ''.join(lines)), any(_gives(imports + outer + ''.join(lines), fn, indented) for imports in ('', ''.join(f'import {n}\n' for n in modules)))
     except SyntaxError: raise LawError(where, 'no function of its own', 'def ... on lines of its own', lines[0].strip()) from None
     nodes = [n for n in (tree.body[0] if indented else tree).body if isinstance(n, ast.FunctionDef) and n.name == fn.__name__]
-    if not any(codes) or not nodes:
+    if not same or not nodes:
         raise LawError(f'{file}:{start} in {fn.__name__}', 'the source is not the code that runs', 'the function as it stands in its file', 'other instructions',
                        'was the file edited after it was imported, or a decorator put below? In a pytest file, write PYTEST_DONT_REWRITE into its docstring')
     ast.increment_lineno(nodes[0], start - 1 - len(outer.splitlines()))

@@ -19,7 +19,6 @@ def refused(define):
     "Run a definition, and show why it is refused."
     try: define()
     except ShapeError as e: print(e)
-    else: print('accepted')
 
 
 # %% [markdown]

@@ -347,9 +347,8 @@ def dec_append(s: List[Tok], u: List[Tok], t: Table):
 
 # %%
 @law(induct='s')
-def enc_append(t: Table, s: List[Tok], u: List[Tok]): return encode(t,
-                                                                    append(s, u)) == append(encode(t, s),
-                                                                                            encode(t, u))
+def enc_append(t: Table, s: List[Tok], u: List[Tok]):
+    return encode(t, append(s, u)) == append(encode(t, s), encode(t, u))
 
 prove(enc_append)
 

@@ -176,4 +176,4 @@ for name, each in list(globals().items()):
 # ## What this does not show
 #
 # - Anything about floating-point numbers where a law rests on an axiom, as `adjoint` does.
-# - That the fast loops compute these functions. The kernels' own contracts say so, for the sequential order.
+# - That the loops compute these functions: [lists and loops](40e_order.ipynb) does, for the sequential order.

@@ -3,7 +3,7 @@
 
 # %% [markdown]
 # # The matrix product
-# > One loop nest, five times: from three plain loops to the speed of a tuned library, and the same bits four times.
+# > One loop nest, six times: from three plain loops to the speed of a tuned library, and the same bits four times.
 
 # %% [markdown]
 # Nine tenths of the time that machine learning takes is spent in this:
@@ -22,7 +22,8 @@ from numba import prange
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, requires
-from bendml.simd import COLS, ROWS, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store
+from bendml.simd import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store,
+                         wide, wide_fma, wide_load, wide_store)
 from bendml.tensor.arrays import TensorError, dense, result, typed
 
 # %% [markdown]
@@ -108,39 +109,80 @@ def gemm_tiles(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, c: Buf["n
 # ## Rung 4: panels
 #
 # *Hypothesis: what is left is waiting for memory.* A column of tiles reads sixteen columns of $B$ over and over; in a wide
-# matrix they lie far apart, and do not stay in the cache. So they are copied once into a *panel*, where they are neighbours,
-# and only as many rows of $B$ at a time as fit into the nearest cache. Rows of $A$ that lie in memory as they are needed stay
-# there; the others are copied too.
+# matrix they lie far apart, and do not stay in the cache. So all of $B$ is copied once into *panels*, one for every 32 columns,
+# where they are neighbours. Rows of $A$ whose numbers are neighbours stay where they are; others are copied too, twelve by twelve, and
+# so are the last ones if they do not fill a tile.
 
 # %%
 #| export
-DEEP, TALL, WIDE = 400, 240, 512  # rows of b in a panel (25 KB: the nearest cache); rows of a at a time; columns of b at a time
+DEEP, TALL, SPAN = 384, 192, 384   # numbers in a sum at a time; rows and columns of a block, whose panels stay in the second cache
+
+@kernel
+def pack_panel(b: Buf[f32], at: Size, br: Size, bc: Size, k: Size, cols: Size, out: Buf[f32], to: Size):
+    "Copy `cols` columns of b, k deep, into the panel from `to` on, filled up with zeros."
+    requires(1 <= cols, cols <= LONG, k == 0 or at + (k - 1)*br + (cols - 1)*bc < len(b), to + 32*k <= len(out))
+    for p in range(k):
+        assert p*br + br <= k*br
+        q, o = max(at + p*br, 0), max(to + 32*p, 0)
+        if bc == 1 and cols == LONG:
+            for x in range(0, 32, 8): store(out, o + x, load(b, q + x))
+        else:
+            for x in range(cols):
+                assert x*bc + bc <= cols*bc
+                out[o + x] = b[q + x*bc]
+            for x in range(cols, 32): out[o + x] = f32(0)
 
 @kernel
 def pack_cols(b: Buf[f32], at: Size, br: Size, bc: Size, k: Size, m: Size, out: Buf[f32]):
-    "Copy b (k, m) into panels of 16 columns, one panel after the other, filled up with zeros."
-    requires(1 <= k, m == 0 or at + (k - 1)*br + (m - 1)*bc < len(b), (m + 15)*k <= len(out))
-    for j in range(0, m, COLS):
-        left = min(COLS, m - j)
-        for p in range(k):
-            q = at + p*br + j*bc
-            o = j*k + p*COLS
-            assert j*k + 16*k <= (m + 15)*k
-            if bc == 1 and left == COLS:
-                store(out, o, load(b, q))
-                store(out, o + 8, load(b, q + 8))
-            else:
-                for x in range(COLS): out[o + x] = b[q + x*bc] if x < left else f32(0)
+    "Copy b (k, m) into panels of 32 columns, one panel after the other."
+    requires(1 <= k, m == 0 or at + (k - 1)*br + (m - 1)*bc < len(b), (m + 31)*k <= len(out), len(b) < 2**44, len(out) < 2**44)
+    for j in range(0, m, LONG):
+        cols = min(LONG, m - j)
+        assert (j + 32)*k <= (m + 31)*k
+        assert j*bc + (cols - 1)*bc <= (m - 1)*bc
+        pack_panel(b, at + j*bc, br, bc, k, cols, out, j*k)
 
 @kernel
 def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: Buf[f32]):
-    "Copy a (n, k) into panels of 6 rows, one panel after the other, filled up with zeros."
-    requires(1 <= k, n == 0 or at + (n - 1)*ar + (k - 1)*ac < len(a), (n + 5)*k <= len(out))
-    for i in range(0, n, ROWS):
-        left = min(ROWS, n - i)
+    "Copy a (n, k) into panels of 12 rows, one panel after the other, filled up with zeros."
+    requires(1 <= k, n == 0 or at + (n - 1)*ar + (k - 1)*ac < len(a), (n + 11)*k <= len(out))
+    for i in range(0, n, HIGH):
+        rows = min(HIGH, n - i)
+        assert i*k + 12*k <= (n + 11)*k
         for p in range(k):
-            q = at + i*ar + p*ac
-            for x in range(ROWS): out[i*k + p*ROWS + x] = a[q + x*ar] if x < left else f32(0)
+            assert p*ac + ac <= k*ac
+            q, o = max(at + i*ar + p*ac, 0), max(i*k + 12*p, 0)
+            if ar == 1 and rows == HIGH:
+                store(out, o, load(a, q))
+                store(out, o + 4, load(a, q + 4))   # four of them again
+            else:
+                for x in range(rows):
+                    assert (i + x)*ar + ar <= n*ar
+                    out[o + x] = a[q + x*ar]
+                for x in range(rows, 12): out[o + x] = f32(0)
+
+
+# %% [markdown]
+# ## Rung 5: longer registers
+#
+# *Hypothesis: fewer, longer instructions.* Where registers hold [sixteen numbers](04_simd.ipynb), one tile of 12×32 takes the place of four,
+# and 14 loads are enough for 24 multiplications, instead of 8 for 12. Each number is rounded as before, so no bit changes.
+# The sequential order stays with four tiles: its multiplications and additions go to different units, which twelve registers keep busy.
+
+# %%
+#| export
+@kernel
+def product_wide(k: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], j: Size, c: Buf[f32], at: Size, stride: Size, first: bool, fused: bool):
+    "The wide tile of c that begins at `at`: twelve rows of a, `step` apart, times a panel of b. Not `first`: add to what is there."
+    requires(1 <= k, i + (k - 1)*da + 11*step < len(a), j + 32*k <= len(b), at + 11*stride + 32 <= len(c))
+    requires(len(a) < 2**44, len(b) < 2**44, len(c) < 2**44)
+    if fused and lanes() > f32(8):
+        t = wide() if first else wide_load(c, at, stride)
+        for p in range(k): t = wide_fma(t, a, i + p*da, step, b, j + 32*p)
+        wide_store(c, at, stride, t)
+    else:
+        for x in range(0, HIGH, ROWS):
+            for y in range(0, LONG, COLS): product_tile(k, a, i + x*step, da, step, b, j + y, LONG, c, at + x*stride + y, stride, first, fused)
 
 
 # %% [markdown]
@@ -151,134 +193,157 @@ def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: 
 #| export
 @kernel
 def product_cut(k: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], j: Size, c: Buf[f32], at: Size, stride: Size,
-                rows: Size, cols: Size, first: bool, fused: bool, square: Buf["ROWS*COLS", f32]):
+                rows: Size, cols: Size, first: bool, fused: bool, square: Buf["HIGH*LONG", f32]):
     "A tile of which `rows` by `cols` exist."
-    requires(1 <= k, i + (k - 1)*da + 5*step < len(a), j + 16*k <= len(b))
-    requires(1 <= rows, rows <= ROWS, 1 <= cols, cols <= COLS, at + (rows - 1)*stride + cols <= len(c))
-    if rows == ROWS and cols == COLS: product_tile(k, a, i, da, step, b, j, COLS, c, at, stride, first, fused)
+    requires(1 <= k, i + (k - 1)*da + 11*step < len(a), j + 32*k <= len(b), len(a) < 2**44, len(b) < 2**44, len(c) < 2**44)
+    requires(1 <= rows, rows <= HIGH, 1 <= cols, cols <= LONG, at + (rows - 1)*stride + cols <= len(c))
+    if rows == HIGH and cols == LONG: product_wide(k, a, i, da, step, b, j, c, at, stride, first, fused)
     else:
         for x in range(rows):
-            for y in range(cols): square[x*COLS + y] = f32(0) if first else c[at + x*stride + y]
-        product_tile(k, a, i, da, step, b, j, COLS, square, 0, COLS, False, fused)
+            for y in range(cols): square[x*LONG + y] = f32(0) if first else c[at + x*stride + y]
+        product_wide(k, a, i, da, step, b, j, square, 0, LONG, False, fused)
         for x in range(rows):
-            for y in range(cols): c[at + x*stride + y] = square[x*COLS + y]
+            for y in range(cols): c[at + x*stride + y] = square[x*LONG + y]
 
+
+# %% [markdown]
+# A block of rows meets a block of columns, one row of tiles after the other. Panels hold `k` numbers of a column, of which `deep` are
+# at work, from `p` on: so many that a row of tiles stays in the nearest cache.
 
 # %%
 #| export
 @kernel
-def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32], panel_b: Buf[f32], c: Buf[f32], at: Size, stride: Size,
-                  n: Size, k: Size, m: Size, first: bool, fused: bool, square: Buf["ROWS*COLS", f32]):
-    "A block of c: n rows of a times panels of b."
-    requires(1 <= n, 1 <= k, 1 <= m, at_a + (n - 1)*ar + (k - 1)*ac < len(a), len(a) < 2**44, len(c) < 2**44, len(panel_a) < 2**44, len(panel_b) < 2**44)
-    requires((n + 5)*k <= len(panel_a), (m + 15)*k <= len(panel_b))
-    requires(at + (n - 1)*stride + m <= len(c))
-    in_place = ac == 1 or (ar == 1 and k <= 128)  # else whole rows of a are copied; the cut ones always are
-    copied = n - n % ROWS if in_place else 0
-    if copied < n: pack_rows(a, at_a + copied*ar, ar, ac, n - copied, k, panel_a)
-    for j in range(0, m, COLS):
-        for i in range(0, n, ROWS):
-            rows, cols, to = min(ROWS, n - i), min(COLS, m - j), at + i*stride + j
+def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32], panels: Buf[f32], at_b: Size, k: Size, p: Size, c: Buf[f32], at: Size, stride: Size,
+                  n: Size, copied: Size, deep: Size, m: Size, first: bool, fused: bool, square: Buf["HIGH*LONG", f32]):
+    "n rows of a times panels. From row `copied` on, a multiple of 12, they are in panel_a."
+    requires(copied % HIGH == 0, copied <= n, 1 <= n, 1 <= deep, p + deep <= k, 1 <= m, at_a + (n - 1)*ar + (deep - 1)*ac < len(a), (n + 11)*deep <= len(panel_a))
+    requires(at_b + (m + 31)*k <= len(panels), at + (n - 1)*stride + m <= len(c), len(a) < 2**44, len(c) < 2**44, len(panel_a) < 2**44, len(panels) < 2**44)
+    for i in range(0, n, HIGH):
+        for j in range(0, m, LONG):
+            rows, cols, to, q = min(HIGH, n - i), min(LONG, m - j), at + i*stride + j, at_b + j*k + 32*p
+            assert (j + 32)*k <= (m + 31)*k
             if i < copied:
-                assert i + 6 <= n
-                assert (i + 5)*ar + ar <= n*ar
-                product_cut(k, a, at_a + i*ar, ac, ar, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
-            else: product_cut(k, panel_a, (i - copied)*k, ROWS, 1, panel_b, j*k, c, to, stride, rows, cols, first, fused, square)
+                assert (i + 12)*ar <= n*ar
+                product_cut(deep, a, at_a + i*ar, ac, ar, panels, q, c, to, stride, rows, cols, first, fused, square)
+            else: product_cut(deep, panel_a, (i - copied)*deep, HIGH, 1, panels, q, c, to, stride, rows, cols, first, fused, square)
+
+@kernel
+def product_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf[f32], at_b: Size, c: Buf[f32], at: Size, stride: Size, n: Size, k: Size, m: Size, fused: bool):
+    "The part of c (n, m) that begins at `at`: rows of a times panels."
+    requires(1 <= n, 1 <= k, 1 <= m, at_a + (n - 1)*ar + (k - 1)*ac < len(a), at_b + (m + 31)*k <= len(panels), at + (n - 1)*stride + m <= len(c))
+    requires(len(a) < 2**44, len(c) < 2**44, len(panels) < 2**44)
+    panel_a = np.empty((min(TALL, n) + 11)*min(DEEP, k), f32)
+    square = np.empty(HIGH*LONG, f32)
+    for s in range((k + DEEP - 1)//DEEP):
+        p = s*DEEP
+        deep = min(DEEP, k - p)
+        for i in range(0, n, TALL):
+            tall = min(TALL, n - i)
+            copied = tall - tall % HIGH if ac == 1 else 0
+            if copied < tall: pack_rows(a, at_a + (i + copied)*ar + p*ac, ar, ac, tall - copied, deep, panel_a)
+            for j in range(0, m, SPAN):
+                span = min(SPAN, m - j)
+                assert j*k + (span + 31)*k <= (m + 31)*k
+                assert i*stride + (tall - 1)*stride <= (n - 1)*stride
+                product_block(a, at_a + i*ar + p*ac, ar, ac, panel_a, panels, at_b + j*k, k, p, c, at + i*stride + j, stride, tall, copied, deep, span, s == 0, fused, square)
 
 @kernel
 def gemm_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, b: Buf[f32], at_b: Size, br: Size, bc: Size, c: Buf[f32], at: Size, stride: Size,
                 n: Size, k: Size, m: Size, fused: bool):
-    "Rung 4. The part of c (n, m) that begins at `at` and whose rows are `stride` apart."
-    requires(1 <= n, 1 <= k, 1 <= m, len(a) < 2**44, len(b) < 2**44, len(c) < 2**44)
+    "Rungs 4 and 5. The part of c (n, m) that begins at `at` and whose rows are `stride` apart."
+    requires(1 <= n, 1 <= k, 1 <= m, len(a) < 2**44, len(b) < 2**44, len(c) < 2**44, (m + 31)*k < 2**44)
     requires(at_a + (n - 1)*ar + (k - 1)*ac < len(a), at_b + (k - 1)*br + (m - 1)*bc < len(b), at + (n - 1)*stride + m <= len(c))
-    panel_a = np.empty((min(TALL, n) + ROWS)*min(DEEP, k), f32)
-    panel_b = np.empty((min(WIDE, m) + COLS)*min(DEEP, k), f32)
-    square = np.empty(ROWS*COLS, f32)
-    for s in range((k + DEEP - 1)//DEEP):
-        p = s*DEEP
-        depth = min(DEEP, k - p)
-        for j in range(0, m, WIDE):
-            wide = min(WIDE, m - j)
-            pack_cols(b, at_b + p*br + j*bc, br, bc, depth, wide, panel_b)
-            for i in range(0, n, TALL):
-                high = min(TALL, n - i)
-                product_block(a, at_a + i*ar + p*ac, ar, ac, panel_a, panel_b, c, at + i*stride + j, stride, high, depth, wide, s == 0, fused, square)
+    panels = np.empty((m + 31)*k, f32)
+    pack_cols(b, at_b, br, bc, k, m, panels)
+    product_panels(a, at_a, ar, ac, panels, 0, c, at, stride, n, k, m, fused)
 
 
 # %% [markdown]
-# Several threads share the longer side of $C$. Every sum is still computed by one of them, in the one order. Each thread fills a
-# block of its own and copies it to its place: that costs a hundredth of the time, and makes it plain that no two threads
-# write one cell.
+# ## Several threads
+#
+# They share out the panels to be copied, and then bands of rows. Every sum is still computed by one thread, in the one order. Each
+# fills a band of its own, small enough to stay in its cache, and then copies or adds it to its place: that costs a fiftieth of the time,
+# and makes it plain that no two threads write one cell. `max(..., 0)` changes nothing; it tells the compiler what was proved, that the place is
+# not negative, so that it copies many numbers at once. Without it, and with panels that one thread made for all, two threads were
+# worth 1.6 instead of 1.9.
 
 # %%
 #| export
 @kernel
-def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size, fused: bool, parts: Size):
-    "Rung 4 on several threads: `parts` blocks of rows, or of columns."
-    requires(1 <= n, 1 <= k, 1 <= m, 1 <= parts, n*m < 2**40, len(a) < 2**44, len(b) < 2**44)
+def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Size, c: Buf["n*m", f32], n: Size, k: Size, m: Size, add: bool, fused: bool, tall: Size):
+    "Rungs 4 and 5 on several threads: c (n, m) = a b, or c += a b, in bands of `tall` rows."
+    requires(1 <= n, 1 <= k, 1 <= m, 1 <= tall, n*m < 2**40, len(a) < 2**44, len(b) < 2**44, (m + 31)*k < 2**44)
     requires((n - 1)*ar + (k - 1)*ac < len(a), (k - 1)*br + (m - 1)*bc < len(b))
-    if n > m:
-        high = (n + ROWS*parts - 1)//(ROWS*parts)*ROWS
-        for t in prange(parts):
-            i = t*high
-            if i < n:
-                rows = min(high, n - i)
-                assert rows*m <= n*m
-                own = np.empty(rows*m, f32)
-                gemm_panels(a, i*ar, ar, ac, b, 0, br, bc, own, 0, m, rows, k, m, fused)
-                for x in range(rows*m): c[i*m + x] = own[x]
-    else:
-        wide = (m + COLS*parts - 1)//(COLS*parts)*COLS
-        for t in prange(parts):
-            j = t*wide
-            if j < m:
-                cols = min(wide, m - j)
-                assert n*cols <= n*m
-                own = np.empty(n*cols, f32)
-                gemm_panels(a, 0, ar, ac, b, j*bc, br, bc, own, 0, cols, n, k, cols, fused)
-                for x in range(n):
-                    for y in range(cols):
-                        assert j + y < j + wide and j + y < m
-                        c[x*m + j + y] = own[x*cols + y]
+    panels = np.empty((m + 31)*k, f32)
+    for q in prange((m + LONG - 1)//LONG):
+        j = q*LONG
+        assert (j + 32)*k <= (m + 31)*k
+        assert j*bc + (min(LONG, m - j) - 1)*bc <= (m - 1)*bc
+        pack_panel(b, j*bc, br, bc, k, min(LONG, m - j), panels, q*(32*k))
+    for t in prange((n + tall - 1)//tall):
+        i = t*tall
+        rows = min(tall, n - i)
+        assert i < n
+        assert rows*m <= n*m
+        assert i*ar + rows*ar <= n*ar
+        own = np.empty(rows*m, f32)
+        to = max(i*m, 0)
+        product_panels(a, i*ar, ar, ac, panels, 0, own, 0, m, rows, k, m, fused)
+        if add:
+            for x in range(rows*m): c[to + x] += own[x]
+        else:
+            for x in range(rows*m): c[to + x] = own[x]
 
 
 # %% [markdown]
-# ## Rung 5: the library
+# ## Rung 6: the library
 #
 # [OpenBLAS](https://www.openblas.net) comes with NumPy, and its inner loops are written in assembly for each processor.
 # `np.dot(a, b, out=c)` calls it directly. It is free to choose its own order of additions.
 #
 # It also has threads of its own, and those that have nothing to do keep their cores for up to 25 milliseconds, looking for more
-# work. Our loops before and after a product want these cores. So a large product on several threads is computed by rung 4, on
-# the threads that all our loops share: as fast as the library on a quiet machine, and faster among other work. A small one is
-# over before a sleeping thread of ours has woken, and goes to the library, as does any product on one thread, where its inner
-# loops win by a twentieth.
+# work. Our loops before and after a product want these cores. So with long registers only small products go to the library, which
+# are over before a sleeping thread of ours has woken. Without them its inner loops win on one thread, and there rung 4 computes
+# large products on several.
 #
 # ## Multiplying
 #
-# The function for users has two orders. `'fast'` takes the fastest way there is. `'sequential'` promises bits: those of rung
+# The functions for users have two orders. `'fast'` takes the fastest way there is. `'sequential'` promises bits: those of rung
 # 1, on any number of threads. It is rung 4 with the product and the sum rounded one after the other.
 
 # %%
 #| export
-SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
+SMALL, MIDDLE, BIG = 20_000, 2_000_000, 2**28  # multiplications: below, threads cost more than they save; up to these the library is faster, with long registers and without
 
-def _panels(a: np.ndarray, b: np.ndarray, c: np.ndarray, fused: bool) -> None:
-    "c = a b by rung 4; a and b may be transposed views."
+def _tall(n: int, threads: int) -> int:
+    "How many rows a band has: whole tiles, at most a block, and as many bands for each thread."
+    bands = (n + TALL - 1)//TALL
+    bands += -bands % threads
+    return (n + bands*HIGH - 1)//(bands*HIGH)*HIGH
+
+def _panels(a: np.ndarray, b: np.ndarray, c: np.ndarray, add: bool, fused: bool) -> None:
+    "c = a b, or c += a b, by panels; a and b may be transposed views."
     flat = lambda x: x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
     (n, k), m = a.shape, b.shape[1]
     ar, ac, br, bc = (s//4 for s in a.strides + b.strides)
-    parts = get_threads() if n*k*m > SMALL else 1
-    if not n*k*m: c.fill(0)
-    elif parts == 1: gemm_panels(flat(a), 0, ar, ac, flat(b), 0, br, bc, c.reshape(-1), 0, m, n, k, m, fused)
-    else: gemm_parallel(flat(a), ar, ac, flat(b), br, bc, c.reshape(-1), n, k, m, fused, parts)
+    if n*k*m > SMALL: gemm_parallel(flat(a), ar, ac, flat(b), br, bc, c.reshape(-1), n, k, m, add, fused, _tall(n, get_threads()))
+    else:
+        fresh = np.zeros(n*m, float32)
+        if n*k*m: gemm_panels(flat(a), 0, ar, ac, flat(b), 0, br, bc, fresh, 0, m, n, k, m, fused)
+        c[:] = c + fresh.reshape(n, m) if add else fresh.reshape(n, m)
 
-def _fast(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    "c = a b: by our own threads if it is large and there are several of them, else by the library."
-    if a.size*b.shape[1] >= BIG and get_threads() > 1: _panels(a, b, c, True)
+def product(
+    a: np.ndarray,     # (n, k) float32, contiguous or a transposed view
+    b: np.ndarray,     # (k, m) likewise
+    c: np.ndarray,     # (n, m) contiguous: where to put it
+    add: bool = False  # add to what is in c
+) -> None:
+    "c = a b, or c += a b, the fastest way, for arrays that are known to fit."
+    if a.size*b.shape[1] >= (MIDDLE if has_avx512() else BIG if get_threads() > 1 else np.inf): _panels(a, b, c, add, True)
+    elif add: c += np.dot(a, b)
     else: np.dot(a, b, out=c)
 
-ORDERS = {'fast': _fast, 'sequential': lambda a, b, c: _panels(a, b, c, False)}
+ORDERS = {'fast': product, 'sequential': lambda a, b, c, add: _panels(a, b, c, add, False)}
 
 
 # %%
@@ -294,9 +359,7 @@ def _product(where: str, a: np.ndarray, b: np.ndarray, turn: str, out: np.ndarra
     shape = x.shape[0], y.shape[1]
     if out is None and add: raise TensorError(where, 'add=True without out', 'an array to add to', None)
     out = result(f'{where}: out', out, shape, (a, b))
-    fresh = np.empty(shape, float32) if add else out
-    ORDERS[order](x, y, fresh)
-    if add: out += fresh
+    ORDERS[order](x, y, out, add)
     return out
 
 def _hint(turn: str, a: np.ndarray, b: np.ndarray) -> str:
@@ -358,8 +421,8 @@ def all_rungs(n, k, m):
         '2 rows': (c2 := fresh(), lambda: gemm_rows(x, k, 1, y, m, c2, *args)),
         '3 tiles': (c3 := fresh(), lambda: gemm_tiles(x, k, 1, y, m, c3, *args)),
         '4 panels': (c4 := fresh(), lambda: gemm_panels(x, 0, k, 1, y, 0, m, 1, c4, 0, m, *args, False)),
-        '4 panels, fused': (c5 := fresh(), lambda: gemm_panels(x, 0, k, 1, y, 0, m, 1, c5, 0, m, *args, True)),
-        '5 library': (c6 := fresh(), lambda: np.dot(a, b, out=c6.reshape(n, m))),
+        '5 long registers': (c5 := fresh(), lambda: gemm_panels(x, 0, k, 1, y, 0, m, 1, c5, 0, m, *args, True)),
+        '6 library': (c6 := fresh(), lambda: np.dot(a, b, out=c6.reshape(n, m))),
     }
     for _, run in rungs.values(): run()
     return rungs

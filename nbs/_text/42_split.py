@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from bendml.tokenizer.chars import (
-    LETTER, LOWER, MARK, NOT_ASCII, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run)
+    LETTER, LOWER, MARK, NUMBER, OTHER, PAD, SPACE, UPPER, char, class_table, padded, run)
 
 # %%
 #| export
@@ -116,26 +116,46 @@ def next_smollm2(text, i, n, classes):
 # - A word begins where the class changes, $a \ne b$, unless the byte before is a plain space.
 # - A word begins at a space that something else follows, $b = \text{space} \land c \ne \text{space}$.
 #
-# So one loop computes a bit for every byte, and a second writes each place down and moves on by the bit. For SmolLM2
-# (`digits`), a number always begins a word, and leaves the spaces before it together.
+# First, the classes. Those of ASCII are a matter of a few comparisons, and a processor makes these for 32 bytes at a time. Only
+# where a byte is not ASCII is its character looked up.
 
 # %%
 #| export
 @njit
+def ascii_kinds(here, kinds):
+    "The class of each byte of `here`, as if it were ASCII; whether all are."
+    every = np.uint8(0)
+    for k in range(len(here)):
+        byte = here[k]
+        every |= byte
+        letter, number = np.uint8((byte | 32) - ord('a')) < 26, np.uint8(byte - ord('0')) < 10
+        space = (byte == 32) | (np.uint8(byte - 9) < 5)
+        kinds[k] = LETTER if letter else NUMBER if number else SPACE if space else OTHER
+    return every < 128
+
+@njit
 def kinds_of(text, i, m, classes, kinds):
     "The class of each byte of the characters from `i` up to `m` or a space of several bytes; where that is."
     start = i
+    if ascii_kinds(text[i:m], kinds): return m
     while i < m:
-        kind = classes[text[i]]
-        size = 1
-        if kind == NOT_ASCII:
+        if text[i] < 128: i += 1
+        else:
             kind, size = char(text, i, classes)
             if kind == SPACE: break
-            for k in range(1, size): kinds[i - start + k] = kind
-        kinds[i - start] = kind
-        i += size
+            for k in range(size): kinds[i - start + k] = kind
+            i += size
     return i
 
+
+# %%
+kinds = np.empty(128, np.uint8)
+assert ascii_kinds(np.arange(128, dtype=np.uint8), kinds) and np.array_equal(kinds, class_table(False)[:128])
+
+
+# %% [markdown]
+# One loop computes a bit for every byte, and a second writes each place down and moves on by the bit. For SmolLM2
+# (`digits`), a number always begins a word, and leaves the spaces before it together.
 
 # %%
 #| export
@@ -187,9 +207,9 @@ def split_block(text, i, n, classes, digits, kinds, ends):
     m = kinds_of(text, i, min(n, i + BLOCK), classes, kinds)
     kinds[m - i] = SPACE if m == n else char(text, m, classes)[0]
     count = 0
-    if m > i:  # the same call twice, so that each is compiled for its constant
-        count = boundaries(text, i, m, kinds, True, ends) if digits else boundaries(text, i, m, kinds,
-                                                                                    False, ends)
+    if m > i:
+        if digits: count = boundaries(text, i, m, kinds, True, ends)  # the same call twice: each is compiled for its constant
+        else: count = boundaries(text, i, m, kinds, False, ends)
         count = mark_contractions(text, i, n, ends, count)
     if m == n and (count == 0 or ends[count - 1] < n):
         ends[count] = n
@@ -366,9 +386,7 @@ def split_words(text, i, n, bound, pattern, classes, kinds, ends):
 @njit(nogil=True, cache=True)
 def split_all(text, n, pattern, classes):
     "The ends of all words of `text[:n]`."
-    all_ends, ends, kinds = np.empty(n, np.int64), np.empty(BLOCK + PAD,
-                                                            np.int64), np.empty(2*(BLOCK + PAD),
-                                                                                np.uint8)
+    kinds, ends, all_ends = np.empty(2*(BLOCK + PAD), np.uint8), np.empty(BLOCK + PAD, np.int64), np.empty(n, np.int64)
     i = count = 0
     while i < n:
         found = split_words(text, i, n, n, pattern, classes, kinds, ends)
@@ -389,8 +407,8 @@ def split(text: str | bytes, pattern: str = 'gpt2') -> list[bytes]:
 # %%
 line = "  I'LL say we'll visit 1234 cafés\n  in HTTPServer's Überlingen!"
 for name in PATTERNS:
-    print(f'{name:8}', '|'.join(w.decode() for w in split(line, name)).replace('\n', '⏎').replace(' ',
-                                                                                                  '␣'))
+    words = '|'.join(w.decode() for w in split(line, name))
+    print(f'{name:8}', words.replace('\n', '⏎').replace(' ', '␣'))
 
 # %% [markdown]
 # Equal to the expressions themselves, on all texts of three characters out of fifteen:

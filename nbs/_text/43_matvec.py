@@ -18,6 +18,7 @@ from bendml.threads import get_threads
 from numba import prange
 from numpy import float32
 
+from bendml.fixed import FULL, has_vnni, products_split_i8, split256
 from bendml.kernel import Buf, Size, f32, i8, kernel, requires, u16
 from bendml.simd import (fma, hsum, load, load_bf16, load_i8, one, one_bf16, one_i8, products, products_bf16, products_i8, splat,
                          to_bf16 as bits_of_bf16)
@@ -101,6 +102,77 @@ def _rows(dtype, products, widen, one):
 
 
 # %% [markdown]
+# ## Weights of eight bits
+#
+# Making floats of them takes longer than memory takes to bring them: that loop reads 0.6 of what memory could. So $x$ becomes
+# [whole numbers of three bytes](04b_fixed.ipynb) instead, once, with a step for each piece. No number of $x$ is then off by more than
+# $2^{-24}$ of the largest in its piece. A piece that has none of a size that can be divided by, or one that is not finite, keeps its floats,
+# as do the columns after the last 256, and all of $x$ where a processor cannot multiply bytes; the step is written as zero then.
+
+# %%
+#| export
+LEAST, MOST = 1e-30, 1e30  # largest numbers of a piece that are split
+
+@kernel
+def fixed_step(x: Buf[f32], p: Size, n: Size, split: bool):
+    "The step of x[p:p + n], or zero."
+    requires(p + n <= len(x))
+    top, total = f32(0), f32(0)
+    for q in range(n):
+        top = max(top, abs(x[p + q]))
+        total += abs(x[p + q])   # not finite if one of them is not
+    return top*f32(1/FULL) if split and top > f32(LEAST) and total < f32(MOST) else f32(0)
+
+@kernel
+def fix_i8(x: Buf["c", f32], c: Size, d: Buf["c//256*224", f32], steps: Buf["(c + 2047)//2048", f32], split: bool):
+    "All of x, 256 numbers at a time, and the step of each piece."
+    requires(c < 2**40)
+    for s in range((c + PIECE - 1)//PIECE):
+        p = s*PIECE
+        n = min(PIECE, c - p)
+        steps[s] = fixed_step(x, p, n, split)
+        if steps[s] > f32(0):
+            for q in range(n//256): split256(x, p + 256*q, f32(1)/steps[s], 128, d, (p//256 + q)*224)
+
+_dot_i8 = _dot(i8, products_i8, load_i8, one_i8)
+
+@kernel
+def rows_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], d: Buf["c//256*224", f32], steps: Buf["(c + 2047)//2048", f32], y: Buf["r", f32], lo: Size, hi: Size, r: Size, c: Size):
+    "The rows lo to hi of a product with weights of eight bits."
+    requires(lo <= hi, hi <= r, r*c < 2**44, c < 2**40)
+    for group in range(lo, hi, GROUP):
+        last = min(hi, group + GROUP)
+        for i in range(group, last): y[i] = f32(0)
+        for s in range((c + PIECE - 1)//PIECE):
+            p = s*PIECE
+            n = min(PIECE, c - p)
+            split = n//256 if steps[s] > f32(0) else 0
+            for i in range(group, last):
+                assert i*c + c <= r*c
+                total = splat(f32(0))
+                for q in range(split): total = total + products_split_i8(w, i*c + p + 256*q, d, (p//256 + q)*224)
+                y[i] += hsum(total)*steps[s] + _dot_i8(w, i*c + p + 256*split, x, p + 256*split, n - 256*split)
+        for i in range(group, last): y[i] *= scale[i]
+
+@kernel
+def bands_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], d: Buf["c//256*224", f32], y: Buf["r", f32], r: Size, c: Size, parts: Size, split: bool):
+    "The same in `parts` bands of rows. d is room for the bytes of x."
+    requires(1 <= parts, r*c < 2**44, c < 2**40)
+    steps = np.empty((c + 2047)//2048, f32)
+    fix_i8(x, c, d, steps, split)
+    high = (r + parts - 1)//parts
+    for t in prange(parts):
+        lo = min(r, t*high)
+        rows_i8(w, scale, x, d, steps, y, lo, min(r, lo + high), r, c)
+
+def in_lines(n: int) -> np.ndarray:
+    "Room for n cells, from the beginning of a line of the cache on: a register of 64 bytes is then filled from one line."
+    a = np.empty(n + 15, float32)
+    start = -a.ctypes.data % 64//4
+    return a[start:start + n]
+
+
+# %% [markdown]
 # ## Bands
 #
 # On several threads each takes a *band* of rows, about the same number. No two write the same number, and a row is summed by one
@@ -125,7 +197,7 @@ def _in_order(w: Buf["r*c", f32], scale: Buf[f32], x: Buf["c", f32], y: Buf["r",
     requires(lo <= hi, hi <= r)
     matvec_fours(w, x, y, lo, hi, r, c)
 
-_STORED = {np.dtype(f32): (f32, products, load, one), np.dtype(u16): (u16, products_bf16, load_bf16, one_bf16), np.dtype(i8): (i8, products_i8, load_i8, one_i8)}
+_STORED = {np.dtype(f32): (f32, products, load, one), np.dtype(u16): (u16, products_bf16, load_bf16, one_bf16)}
 _FAST = {dtype: _rows(*how) for dtype, how in _STORED.items()}
 _BANDS = {dtype: _bands(dtype.type, rows) for dtype, rows in _FAST.items()}
 _bands_in_order = _bands(f32, _in_order)
@@ -144,7 +216,7 @@ def matvec(
 ) -> np.ndarray:                     # (r,) float32
     "w x, row by row; the bits do not depend on the number of threads. `TensorError` for what does not fit."
     dtype = getattr(w, 'dtype', None)
-    if dtype not in _STORED: raise TensorError('matvec: w', 'weights of a type that is not known', 'float32, bfloat16 as uint16, or int8', dtype or type(w).__name__)
+    if dtype not in (*_STORED, np.int8): raise TensorError('matvec: w', 'weights of a type that is not known', 'float32, bfloat16 as uint16, or int8', dtype or type(w).__name__)
     w, x = dense('matvec: w', w, 2, dtype), dense('matvec: x', x, 1)
     r, c = w.shape
     if x.shape != (c,): raise TensorError('matvec', f'rows of {c} weights', typed((c,)), typed(x.shape))
@@ -155,6 +227,7 @@ def matvec(
     y = result('matvec: out', out, (r,), (w, x, scale))
     parts = get_threads() if w.size > SMALL else 1
     if order == 'sequential': _bands_in_order(w.reshape(-1), scale, x, y, r, c, parts)
+    elif dtype == np.int8: bands_i8(w.reshape(-1), scale, x, in_lines(c//256*224), y, r, c, parts, has_vnni())
     elif parts == 1: _FAST[dtype](w.reshape(-1), scale, x, y, 0, r, r, c)
     else: _BANDS[dtype](w.reshape(-1), scale, x, y, r, c, parts)
     return y
@@ -223,5 +296,7 @@ for name, t in best.items(): print(f'{name:15} {1e3*t:5.1f} ms  {best["float32"]
 # %% [markdown]
 # ## What this does not show
 #
-# - How far the fast order is from the exact sum. A test holds it to $(c/64 + 20)\, 2^{-24} \sum_p |w_p x_p|$.
-# - Rounding $x$. Some programs store it in eight bits as well, and multiply whole numbers; that is faster and less exact.
+# - How far the fast order is from the exact sum. A test holds it to $(c/64 + 20)\, 2^{-24} \sum_p |w_p x_p|$, and for weights of eight bits,
+#   where $x$ is rounded, to that and $2^{-24} \sum_p |w_p| \max |x|$, the largest number being that of a piece.
+# - Rounding $x$ to fewer bits. Some programs store it in eight as well; that is faster and less exact. The page on
+#   [weights at the speed of memory](75b_matvec.ipynb) has sixteen.

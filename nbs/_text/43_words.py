@@ -171,9 +171,8 @@ for size in (1, 7, 8, 9, 16, 17, 40):
 def grow(words: Words, size: int) -> Words:
     "The same words in a table with room for more of them, the next of length `size` among them."
     slots = len(words.slots) * (2 if words.fill[0] == len(words.ends) else 1)
-    larger = Words(np.zeros((slots, 4), np.uint64), np.empty(max(len(words.pool)*3//2,
-                                                                 int(words.fill[1]) + size), np.uint8),
-                   np.empty(slots//4*3, np.int64), words.fill.copy())
+    pool = np.empty(max(len(words.pool)*3//2, int(words.fill[1]) + size), np.uint8)
+    larger = Words(np.zeros((slots, 4), np.uint64), pool, np.empty(slots//4*3, np.int64), words.fill.copy())
     count, used = words.fill
     larger.pool[:used], larger.ends[:count] = words.pool[:used], words.ends[:count]
     move(words.slots, larger.slots)
@@ -188,8 +187,8 @@ def move(old, new):
     mask = len(new) - 1
     for slot in old:
         if slot[SIZE] != 0:
-            k = np.int64(_mix(slot[KEY], (slot[MORE] if slot[SIZE] <= 16
-                                          else np.uint64(0)) ^ slot[SIZE])) & mask
+            more = slot[MORE] if slot[SIZE] <= 16 else np.uint64(0)
+            k = np.int64(_mix(slot[KEY], more ^ slot[SIZE])) & mask
             while new[k, SIZE] != 0: k = (k + 1) & mask
             new[k] = slot
 
@@ -200,8 +199,8 @@ text = padded(b'a' + b'b' + b'c'*20)
 for i, size in ((0, 1), (1, 1), (2, 20)):
     add(*small, find(small.slots, small.pool, text, i, size), text, i, size, i)
 larger = grow(small, 1)
-assert [int(larger.slots[find(larger.slots, larger.pool, text, i, size), VALUE]) for i,
-        size in ((0, 1), (1, 1), (2, 20))] == [0, 1, 2]
+for i, size in ((0, 1), (1, 1), (2, 20)):
+    assert larger.slots[find(larger.slots, larger.pool, text, i, size), VALUE] == i
 
 # %% [markdown]
 # ## What this does not show

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bendml.tokenizer.steps import close_gap, lowest, merge_at
+from bendml.tokenizer.steps import close_gap, lowest, merge_at, sweep
 
 # %% [markdown]
 # ## Which pair becomes what
@@ -92,7 +92,7 @@ look(pairs, 256, 97), made[1], look(pairs, 98, 98) == NOTHING
 
 # %%
 #| export
-_lowest, _merge_at, _close_gap = lowest.inner, merge_at.inner, close_gap.inner  # compiled, to be called from compiled code
+_lowest, _merge_at, _close_gap, _sweep = (k.inner for k in (lowest, merge_at, close_gap, sweep))  # compiled, to be called from compiled code
 
 @njit(cache=True)
 def merge_short(tokens, ranks, place, n, pairs, made):
@@ -119,8 +119,8 @@ tokens[:merge_short(tokens, ranks_of(tokens), place, 11, pairs, made)]
 #
 # A word of a megabyte is one letter again and again, or a drawing in a comment, or data. In the first two, one pair is
 # everywhere. That merging all pairs of the lowest rank in one go gives the same tokens is a law of the specification,
-# `rank_all_is_in_order`. So as long as the lowest rank makes up a sixteenth of the word, read it from left to right and
-# write it back shorter: `sweep` is the specification's `merge`, on an array.
+# `rank_all_is_in_order`. So as long as the lowest rank makes up a sixteenth of the word, it is read from left to right and
+# written back shorter, by the proved kernel `sweep` of the page before.
 
 # %%
 #| export
@@ -136,21 +136,12 @@ def lowest_rank(tokens, n, pairs):
         if found == rank: count += 1
     return rank, place, count
 
-@njit
-def sweep(tokens, n, a, b, new):
-    "Every `a` followed by `b` becomes `new`, from left to right; how many tokens are left."
-    left = i = 0
-    while i < n:
-        hit = i + 1 < n and tokens[i] == a and tokens[i + 1] == b
-        tokens[left] = new if hit else tokens[i]
-        left, i = left + 1, i + 1 + hit
-    return left
-
 
 # %%
 tokens = np.array(list(b'aaabdaaabac'), np.int32)
-print(lowest_rank(tokens, 11, pairs))
-tokens[:sweep(tokens, 11, 97, 97, 256)]
+rank, i, count = lowest_rank(tokens, 11, pairs)
+sweep(11, int(tokens[i]), int(tokens[i + 1]), int(made[rank]), tokens, place)
+rank, i, count, tokens[:place[0]]
 
 # %% [markdown]
 # ## A long word, pair by pair
@@ -263,11 +254,13 @@ def merge_rare(tokens, n, heads, flags, pairs, made):
 @njit(cache=True)
 def merge_long(tokens, n, heads, flags, pairs, made):
     "Merge `tokens[:n]` in place, lowest rank first; how many are left."
+    left = np.empty(1, np.int64)
     while True:
         rank, i, count = lowest_rank(tokens, n, pairs)
         if rank == NOTHING: return n
         if count*RARE < n: return merge_rare(tokens, n, heads, flags, pairs, made)
-        n = sweep(tokens, n, tokens[i], tokens[i + 1], made[rank])
+        _sweep(n, tokens[i], tokens[i + 1], made[rank], tokens, left)
+        n = left[0]
 
 
 # %% [markdown]

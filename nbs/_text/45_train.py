@@ -73,8 +73,8 @@ class WordCounter:
             i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern,
                                      self.classes, self.table, self.counts, *self._scratch)
             if missing: self.table = grow(self.table, missing)
-            self.counts = np.concatenate([self.counts, np.zeros(len(self.table.slots) - len(self.counts),
-                                                                np.int64)])
+            more = len(self.table.slots) - len(self.counts)
+            self.counts = np.concatenate([self.counts, np.zeros(more, np.int64)])
         return i
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -334,8 +334,8 @@ def squeeze(number, pairs, places, text, p, fused):
     tokens, used = text.tokens, 0
     for q in range(number):
         begin = used
-        for k in range(pairs[q, BEGIN], pairs[q, BEGIN] + fused if q == p else pairs[q, END]
-                       if pairs[q, COUNT] else 0):
+        end = pairs[q, BEGIN] + fused if q == p else pairs[q, END] if pairs[q, COUNT] else 0
+        for k in range(pairs[q, BEGIN], end):
             i = places[k]
             j = after(text, i) if tokens[i] == pairs[q, LEFT] else -1
             if q == p or j >= 0 and tokens[j] == pairs[q, RIGHT]:
@@ -348,7 +348,8 @@ def squeeze(number, pairs, places, text, p, fused):
 # %% [markdown]
 # ## All merges
 #
-# The first pairs are those of bytes.
+# The first pairs are those of bytes. Their rows are made for many more to come, since what is not written to takes no memory;
+# should they not do, twice as many are made. And as the text gets shorter, so do the lists of places.
 
 # %%
 #| export
@@ -356,7 +357,8 @@ def squeeze(number, pairs, places, text, p, fused):
 def first_pairs(text, places):
     "The pairs of bytes in the order in which they first appear, with their lists; how many there are."
     tokens = text.tokens
-    known, pairs, number = np.full((256, 256), -1, np.int32), np.empty((1 << 17, 7), np.int64), 0
+    known, number = np.full((256, 256), -1, np.int32), 0
+    pairs = np.empty((len(tokens)//4 + (1 << 17), 7), np.int64)
     for fill in range(2):
         for i in range(len(tokens) - 1):
             if begins(text, i + 1): continue
@@ -373,11 +375,11 @@ def first_pairs(text, places):
     return pairs, number
 
 @njit
-def wider(array, length):
-    "The same rows at the beginning of a longer array."
-    longer = np.empty((length, array.shape[1]), array.dtype)
-    longer[:len(array)] = array
-    return longer
+def resized(array, length, used):
+    "The first `used` rows of an array, in one of another length."
+    other = np.empty((length, array.shape[1]), array.dtype)
+    other[:used] = array[:used]
+    return other
 
 @njit
 def enter(first, number, pairs, places, text, index, heap, size):
@@ -400,7 +402,7 @@ def merge_all(text, merges, progress):
     pairs, number = first_pairs(text, places)
     used = pairs[number - 1, END] if number else 0
     known = np.full((2, 256 + len(merges)), -1, np.int32)
-    index, heap = np.full(2*len(pairs), -1, np.int32), np.empty((len(pairs), 1), np.int32)
+    index, heap = np.full(1 << 18, -1, np.int32), np.empty((len(pairs), 1), np.int32)
     size = enter(0, number, pairs, places, text, index, heap, 0)
     for done in range(len(merges)):
         size = most_frequent(heap[:, 0], size, pairs, places, text)
@@ -408,18 +410,24 @@ def merge_all(text, merges, progress):
         p, new = heap[0, 0], 256 + done
         merges[done, 0], merges[done, 1] = pairs[p, LEFT], pairs[p, RIGHT]
         fused = fuse_all(p, new, pairs, places, text, index)
-        if used + 2*fused > len(places): used = squeeze(number, pairs, places, text, p, fused)
-        if number + 2*min(fused, new) + 2 > len(pairs):
-            pairs, heap = wider(pairs, 2*len(pairs)), wider(heap, 2*len(heap))
-            index = np.full(2*len(pairs), -1, np.int32)
+        if used + 2*fused > len(places):
+            used = squeeze(number, pairs, places, text, p, fused)
+            room = (used + 2*fused)*5//4 + 1024
+            if room < len(places)*3//4: places = places[:room].copy()
+        most = number + 2*min(fused, new) + 2  # pairs that there may be after this merge
+        if most > len(pairs): pairs, heap = resized(pairs, 2*most, number), resized(heap, 2*most, size)
+        if 4*most > 3*len(index):
+            slots = len(index)
+            while 4*most > 3*slots: slots *= 2
+            index = np.full(slots, -1, np.int32)
             list_pairs(0, number, pairs, index)
         first, number = number, neighbours(p, fused, new, pairs, places, text, known, number, False)
         used = lay_out(first, number, used, pairs)
         neighbours(p, fused, new, pairs, places, text, known, number, True)
         size = enter(first, number, pairs, places, text, index, heap, size)
         for q in range(first, number):
-            known[int(pairs[q, LEFT] == new), pairs[q, RIGHT] if pairs[q, LEFT] == new
-                  else pairs[q, LEFT]] = -1
+            side = int(pairs[q, LEFT] == new)
+            known[side, pairs[q, RIGHT] if side else pairs[q, LEFT]] = -1
         progress[0] = done + 1
     return len(merges)
 

@@ -137,8 +137,8 @@ checked(Vocab(BYTES + (b'aa', b'aaa', b'aaab'), ((97, 97, 256), (256, 97, 257), 
 # Refused: a token made of one that comes later, the same pair twice, an id for two things.
 
 # %%
-for merges, special in (((257, 97, 256), (97, 97, 257)), {}), (((97, 97, 256), (97, 97, 257)),
-                                                               {}), (((97, 97, 256),), {'<|end|>': 256}):
+later, twice, both = ((257, 97, 256), (97, 97, 257)), ((97, 97, 256), (97, 97, 257)), ((97, 97, 256),)
+for merges, special in (later, {}), (twice, {}), (both, {'<|end|>': 256}):
     try: checked(Vocab(BYTES + (b'aa', b'aa'[:len(merges) - 1]*2), merges, special))
     except VocabError as e: print(e)
 

@@ -141,8 +141,8 @@ def _one_pair_each(path, tokens, merges, special, pattern) -> Vocab:
 #| export
 def as_pairs(path, lines) -> list[tuple[str, str]]:
     "Merges, two tokens a line."
-    pairs = [tuple(line.split(' ')) if isinstance(line, str) else tuple(line) if isinstance(line, list)
-             else () for line in lines]
+    parts = lambda line: line.split(' ') if isinstance(line, str) else line if isinstance(line, list) else ()
+    pairs = [tuple(parts(line)) for line in lines]
     for k, pair in enumerate(pairs):
         if len(pair) != 2 or not all(isinstance(p, str) and p for p in pair):
             raise VocabError(path, f'malformed merge {k}', 'two tokens', repr(lines[k])[:80])
@@ -173,8 +173,8 @@ def write_gpt2(vocab: Vocab, folder: str | os.PathLike) -> None:
     ids = {w: i for i, w in enumerate(words) if w} | vocab.special
     Path(folder).mkdir(parents=True, exist_ok=True)
     _write(Path(folder)/'encoder.json', json.dumps(dict(sorted(ids.items(), key=lambda item: item[1]))))
-    _write(Path(folder)/'vocab.bpe', '#version: 0.2\n' + ''.join(f'{words[a]} {words[b]}\n' for a, b,
-                                                                 _ in vocab.merges))
+    lines = ''.join(f'{words[a]} {words[b]}\n' for a, b, _ in vocab.merges)
+    _write(Path(folder)/'vocab.bpe', '#version: 0.2\n' + lines)
 
 def _write(path: Path, text: str) -> None:
     "Write a file whole or not at all."
@@ -220,8 +220,7 @@ def _pattern(path, given) -> str | None:
 def _same_pipeline(given, wanted) -> bool:
     "Do two pipelines cut alike? What is left out has its default; `trim_offsets` does not matter here."
     if not isinstance(given, dict): return False
-    given = {'use_regex': True, 'invert': False} | given if given.get('type') in ('ByteLevel',
-                                                                                  'Split') else given
+    if given.get('type') in ('ByteLevel', 'Split'): given = {'use_regex': True, 'invert': False} | given
     steps, expected = given.get('pretokenizers'), wanted.get('pretokenizers')
     if isinstance(steps, list) and expected:
         return len(steps) == len(expected) and all(map(_same_pipeline, steps, expected))
@@ -253,9 +252,8 @@ def read_hf(path: str | os.PathLike) -> Vocab:
         if odd := [f for f in ('single_word', 'lstrip', 'rstrip') if token.get(f)]:
             raise VocabError(path, f'{odd[0]} is not supported', f"{token['content']!r} as it stands", json.dumps(token)[:200])
     special = _ids(path, {t['content']: t.get('id') for t in added})
-    return from_characters(path, _ids(path, model.get('vocab')), as_pairs(path, model['merges']),
-                           special,
-                  _pattern(path, data.get('pre_tokenizer')), bool(model.get('ignore_merges')))
+    return from_characters(path, _ids(path, model.get('vocab')), as_pairs(path, model['merges']), special,
+                           _pattern(path, data.get('pre_tokenizer')), bool(model.get('ignore_merges')))
 
 
 # %%

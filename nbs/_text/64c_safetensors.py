@@ -366,24 +366,27 @@ w, w.stored, dict(w.metadata)
 # %%
 F = (57).to_bytes(8, 'little') + b'{"t":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' + bytes(16)
 
-def try_reading(content):
+def reading(content):
     with open('t.safetensors', 'wb') as f: f.write(content)
-    try: print(read_safetensors('t.safetensors')['t'].tolist())
+    return read_safetensors('t.safetensors')['t'].tolist()
+
+def refused(content):
+    try: reading(content)
     except CheckpointError as e: print(e)
 
-try_reading(F)
-try_reading(b'\xff'*8 + F[8:])
+print(reading(F))
+refused(b'\xff'*8 + F[8:])
 
 # %%
-try_reading(F.replace(b'[0,16]', b'[0,4] '))
+refused(F.replace(b'[0,16]', b'[0,4] '))
 
 # %%
-try_reading(F[:-3])
+refused(F[:-3])
 
 # %%
 entry = '"t":{"dtype":"F32","shape":[2],"data_offsets":[%d,%d]}'
 twice = ('{' + entry % (0, 8) + ',' + entry % (8, 16) + '}').encode()
-try_reading(len(twice).to_bytes(8, 'little') + twice + bytes(16))
+refused(len(twice).to_bytes(8, 'little') + twice + bytes(16))
 
 # %%
 #| hide

@@ -114,9 +114,13 @@ def _kind(c: Cursor, what: str) -> str:
 def _pass(c: Cursor, kind: str, count: int, what: str) -> int:
     "Go on behind `count` values; where they began."
     if kind != 'string': return c.take(count*struct.calcsize(kind), what)
-    begin = c.take(8*count, what)   # each has its length in front of it; so there are not more than that
-    c.at = begin
-    for _ in range(count): c.string(what)
+    begin = at = c.take(8*count, what)   # each has its length in front of it; so there are not more than that
+    c.at, length = begin, struct.Struct('<Q').unpack_from
+    try:
+        for _ in range(count): at += 8 + length(c.data, at)[0]
+        c.take(at - begin, what)
+    except (struct.error, OverflowError):   # the file ends before: where?
+        for _ in range(count): c.string(what)
     return begin
 
 
@@ -263,18 +267,18 @@ os.chdir(folder.name)
 
 
 # %%
-def try_reading(content):
+def refused(content):
     with open('a.gguf', 'wb') as f: f.write(content)
-    try: print(read_gguf('a.gguf'))
+    try: read_gguf('a.gguf')
     except CheckpointError as e: print(e)
 
 begin = bytes(w.data[:4_000_000])
-try_reading(begin)
-try_reading(begin[:16] + b'\xff'*8 + begin[24:])
-try_reading(begin[:1000])
+refused(begin)
+refused(begin[:16] + b'\xff'*8 + begin[24:])
+refused(begin[:1000])
 
 # %%
-try_reading(begin[:4] + b'\0\0\0\3' + begin[8:])
+refused(begin[:4] + b'\0\0\0\3' + begin[8:])
 
 # %%
 #| hide

@@ -21,7 +21,6 @@ from bendml.kernel.functional import old
 from bendml.kernel.numbers import Number, fadd, fdiv, fexp, fmax, fmul, fnum, fsub
 from bendml.kvarray import row_fits
 from bendml.laws import Array, law, prove, pure, select
-from bendml.simd import fma, hsum, load, splat, store
 
 
 # %% [markdown]
@@ -223,70 +222,10 @@ def one_row_too_far(q: Array[int, Number], a: Array[int, Number], b: Array[int, 
 prove(one_row_too_far)
 
 # %% [markdown]
-# ## Eight at a time
-#
-# What the decoder runs does the same with vectors: the eight lanes of a score are summed apart and then joined, and the exponentials are
-# taken eight at a time in between. Proved of these loops is that they touch no cell outside. That they compute what `look` does, up to
-# rounding, is tested against it, with the bound $(D + 2t)\,2^{-22}$ relative to the largest value, on random sizes.
-
-# %%
-#| export
-LOWEST = f32(-math.inf)
-
-@kernel
-def look_scores(D: Size, keys: Buf[f32], start: Size, count: Size, q: Buf[f32], first: Size, c: f32, w: Buf[f32], at: Size):
-    "w[at:at + count] = the scores of `count` keys from `start` on; the greatest of them."
-    requires(D % 8 == 0, start + count*D <= len(keys), first + D <= len(q), at + count <= len(w))
-    top = LOWEST
-    for t in range(count):
-        assert t*D + D <= count*D
-        sums = splat(f32(0))
-        for i in range(0, D, 8):
-            assert i + 8 <= D
-            sums = fma(load(q, first + i), load(keys, start + t*D + i), sums)
-        w[at + t] = hsum(sums)*c
-        top = max(top, w[at + t])
-    return top
-
-@kernel
-def look_mix(D: Size, values: Buf[f32], start: Size, count: Size, w: Buf[f32], at: Size, total: f32, out: Buf[f32], first: Size):
-    "out[first:first + D] = the sum of `count` values from `start` on, each times its weight in w, divided by `total`."
-    requires(D % 8 == 0, start + count*D <= len(values), first + D <= len(out), at + count <= len(w))
-    for i in range(0, D, 8):
-        assert i + 8 <= D
-        store(out, first + i, splat(f32(0)))
-    for t in range(count):
-        assert t*D + D <= count*D
-        share = splat(w[at + t]/total)
-        for i in range(0, D, 8):
-            assert i + 8 <= D
-            store(out, first + i, fma(share, load(values, start + t*D + i), load(out, first + i)))
-
-
-# %%
-import numpy as np
-
-def compare(T, D, region, count, rng):
-    "The largest difference between the two ways, in units of the bound."
-    keys, values = rng.standard_normal((2, 3*T*D), np.float32)
-    q, w, slow, fast = rng.standard_normal(D, np.float32), np.zeros(T, np.float32), np.zeros(D, np.float32), np.zeros(D, np.float32)
-    c, start = np.float32(D**-.5), region*T*D
-    look(3, T, D, keys, values, region, count, q, 0, c, w, 0, slow)
-    top = look_scores(D, keys, start, count, q, 0, c, w, 0)
-    w[:count] = np.exp(w[:count] - np.float32(top))
-    look_mix(D, values, start, count, w, 0, w[:count].sum(), fast, 0)
-    return abs(slow - fast).max()/((D + 2*count)*2.**-22*abs(values).max())
-
-rng = np.random.default_rng(0)
-worst = max(compare(T, D, region, count, rng) for T, D, region, count in ((1, 8, 0, 1), (40, 64, 2, 40), (100, 32, 1, 77), (9, 128, 2, 5)))
-print(f'at most {worst:.4f} of the bound')
-assert worst < 1
-
-# %% [markdown]
 # ## What this does not show
 #
-# - That the fast loops compute what `look` does is tested, not proved: they add in another order, and between them stand exponentials of
-#   their own.
+# - What the decoder runs does the same [eight numbers at a time](75e_onerow.ipynb). That it computes what `look` does is tested there, not
+#   proved: it adds in another order, and has exponentials of its own.
 # - That the decoder passes the right `start` and `count` is tested; `look_heads` says which ones are right.
 # - That the cells agree with the list of [the law](71_kvcache.ipynb): `keep` has written them there, one row at a time, and
 #   `write_is_snoc` says that this is the list.

@@ -21,7 +21,7 @@ from llvmlite import ir
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
-from bendml.simd import FLOAT, INT, INTS, VECTOR, Access, f32x8, features, flat, fma, hsum, index, load, new_word, prefetch, splat, store
+from bendml.simd import FLOAT, INT, INTS, VECTOR, Access, f32x8, features, flat, fma, hsum, index, load, new_word, splat, store
 from bendml.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, TensorError, store_as, unpack
 from bendml.threads import get_threads
 from numba import types
@@ -36,13 +36,12 @@ for name, f in FORMATS.items(): print(f'{name:5} {f.bytes/32:6.3f} bytes a weigh
 # %% [markdown]
 # ## Floating point
 #
-# Sixteen sums grow at a time, and four of each, so that no addition waits for the one before. `prefetch` asks for the cells that
-# will be needed 3 KB later. The words that read a `bfloat16` come first: a cell holds two.
+# Sixteen sums grow at a time, and four of each, so that no addition waits for the one before. The cells are one long run, which the
+# processor recognises; a loop that asked for cells in advance was slower, by a tenth. The words that read a `bfloat16` come first: a
+# cell holds two.
 
 # %%
 #| export
-AHEAD = 768  # cells
-
 _cells = flat(types.float32)
 _all = lambda n: ir.Constant(INTS, [n]*8)
 _eight = lambda a, i: a[i:i + 8].view(np.uint32)
@@ -61,42 +60,40 @@ def bf16_high(a: np.ndarray, i: int) -> np.ndarray:
 # %%
 #| export
 @kernel
-def rows_f32(w: Buf[f32], at: Size, n: Size, x: Buf[f32], y: Buf[f32], u0: Size, u1: Size):
-    "y = W x for the units u0 to u1 of a matrix with rows of 32*n numbers."
-    requires(u0 <= u1, at + u1*(n*F32) <= len(w), 32*n <= len(x), 16*u1 <= len(y))
+def rows_f32(w: Buf[f32], at: Size, n: Size, x: Buf[f32], first: Size, y: Buf[f32], to: Size, u0: Size, u1: Size):
+    "y = W x for the units u0 to u1 of a matrix with rows of 32*n numbers. x begins at `first`, and unit 0 of y at `to`."
+    requires(u0 <= u1, at + u1*(n*F32) <= len(w), first + 32*n <= len(x), to + 16*u1 <= len(y))
     for u in range(u0, u1):
         assert u*(n*F32) + n*F32 <= u1*(n*F32)
         p, z = at + u*(n*F32), splat(f32(0))
         a0, a1, a2, a3, b0, b1, b2, b3 = z, z, z, z, z, z, z, z
-        for i in range(0, 32*n, 4):
-            for line in range(0, 64, 16): prefetch(w, p + AHEAD + line)
+        for i in range(first, first + 32*n, 4):
             s0, s1, s2, s3 = splat(x[i]), splat(x[i + 1]), splat(x[i + 2]), splat(x[i + 3])
             a0, b0 = fma(s0, load(w, p), a0), fma(s0, load(w, p + 8), b0)
             a1, b1 = fma(s1, load(w, p + 16), a1), fma(s1, load(w, p + 24), b1)
             a2, b2 = fma(s2, load(w, p + 32), a2), fma(s2, load(w, p + 40), b2)
             a3, b3 = fma(s3, load(w, p + 48), a3), fma(s3, load(w, p + 56), b3)
             p += 64
-        store(y, 16*u, (a0 + a1) + (a2 + a3))
-        store(y, 16*u + 8, (b0 + b1) + (b2 + b3))
+        store(y, to + 16*u, (a0 + a1) + (a2 + a3))
+        store(y, to + 16*u + 8, (b0 + b1) + (b2 + b3))
 
 @kernel
-def rows_bf16(w: Buf[f32], at: Size, n: Size, x: Buf[f32], y: Buf[f32], u0: Size, u1: Size):
+def rows_bf16(w: Buf[f32], at: Size, n: Size, x: Buf[f32], first: Size, y: Buf[f32], to: Size, u0: Size, u1: Size):
     "The same for bfloat16."
-    requires(u0 <= u1, at + u1*(n*BF16) <= len(w), 32*n <= len(x), 16*u1 <= len(y))
+    requires(u0 <= u1, at + u1*(n*BF16) <= len(w), first + 32*n <= len(x), to + 16*u1 <= len(y))
     for u in range(u0, u1):
         assert u*(n*BF16) + n*BF16 <= u1*(n*BF16)
         p, z = at + u*(n*BF16), splat(f32(0))
         a0, a1, a2, a3, b0, b1, b2, b3 = z, z, z, z, z, z, z, z
-        for i in range(0, 32*n, 4):
-            for line in range(0, 32, 16): prefetch(w, p + AHEAD + line)
+        for i in range(first, first + 32*n, 4):
             s0, s1, s2, s3 = splat(x[i]), splat(x[i + 1]), splat(x[i + 2]), splat(x[i + 3])
             a0, b0 = fma(s0, bf16_low(w, p), a0), fma(s0, bf16_low(w, p + 8), b0)
             a1, b1 = fma(s1, bf16_high(w, p), a1), fma(s1, bf16_high(w, p + 8), b1)
             a2, b2 = fma(s2, bf16_low(w, p + 16), a2), fma(s2, bf16_low(w, p + 24), b2)
             a3, b3 = fma(s3, bf16_high(w, p + 16), a3), fma(s3, bf16_high(w, p + 24), b3)
             p += 32
-        store(y, 16*u, (a0 + a1) + (a2 + a3))
-        store(y, 16*u + 8, (b0 + b1) + (b2 + b3))
+        store(y, to + 16*u, (a0 + a1) + (a2 + a3))
+        store(y, to + 16*u + 8, (b0 + b1) + (b2 + b3))
 
 
 # %% [markdown]
@@ -257,33 +254,31 @@ def half_high(a: np.ndarray, i: int) -> np.ndarray:
 # %%
 #| export
 @kernel
-def rows_q8(w: Buf[f32], at: Size, n: Size, x: Buf[f32], y: Buf[f32], u0: Size, u1: Size):
+def rows_q8(w: Buf[f32], at: Size, n: Size, x: Buf[f32], first: Size, y: Buf[f32], to: Size, u0: Size, u1: Size):
     "y = W x for the units u0 to u1 of a matrix in 8 bits; x is rounded."
-    requires(u0 <= u1, at + u1*(n*Q8) <= len(w), n*ROUNDED <= len(x), 16*u1 <= len(y))
+    requires(u0 <= u1, at + u1*(n*Q8) <= len(w), first + n*ROUNDED <= len(x), to + 16*u1 <= len(y))
     for g in range(2*u0, 2*u1):
         assert g*(n*68) + n*68 <= (2*u1)*(n*68)
-        p, j, sums = at + g*(n*68), 0, splat(f32(0))
+        p, j, sums = at + g*(n*68), first, splat(f32(0))
         for b in range(n):
-            for line in range(0, 68, 16): prefetch(w, p + AHEAD + line)
             sums = fma(halves(w, p)*splat(x[j + 16]), dot8(w, p + 4, x, j), sums)
             p += 68
             j += ROUNDED
-        store(y, 8*g, sums)
+        store(y, to + 8*g, sums)
 
 @kernel
-def rows_q4(w: Buf[f32], at: Size, n: Size, x: Buf[f32], y: Buf[f32], u0: Size, u1: Size):
+def rows_q4(w: Buf[f32], at: Size, n: Size, x: Buf[f32], first: Size, y: Buf[f32], to: Size, u0: Size, u1: Size):
     "The same in 4 bits."
-    requires(u0 <= u1, at + u1*(n*Q4) <= len(w), n*ROUNDED <= len(x), 16*u1 <= len(y))
+    requires(u0 <= u1, at + u1*(n*Q4) <= len(w), first + n*ROUNDED <= len(x), to + 16*u1 <= len(y))
     for g in range(2*u0, 2*u1):
         assert g*(n*40) + n*40 <= (2*u1)*(n*40)
-        p, j, sums, low = at + g*(n*40), 0, splat(f32(0)), splat(f32(0))
+        p, j, sums, low = at + g*(n*40), first, splat(f32(0)), splat(f32(0))
         for b in range(n):
-            for line in range(0, 40, 16): prefetch(w, p + AHEAD + line)
             sums = fma(half_low(w, p)*splat(x[j + 16]), dot4(w, p + 8, x, j), sums)
             low = fma(half_high(w, p), splat(x[j + 17]), low)
             p += 40
             j += ROUNDED
-        store(y, 8*g, sums + low)
+        store(y, to + 8*g, sums + low)
 
 
 # %% [markdown]
@@ -294,25 +289,25 @@ def rows_q4(w: Buf[f32], at: Size, n: Size, x: Buf[f32], y: Buf[f32], u0: Size, 
 # %%
 #| export
 @kernel
-def rows(size: Size, w: Buf[f32], at: Size, n: Size, x: Buf[f32], fx: Buf[f32], y: Buf[f32], u0: Size, u1: Size):
-    "y = W x for some units. x is the input, which floating-point formats take, and fx the same rounded, for the others."
-    requires(u0 <= u1, at + u1*(n*size) <= len(w), 32*n <= len(x), n*ROUNDED <= len(fx), 16*u1 <= len(y))
-    if size == F32: rows_f32(w, at, n, x, y, u0, u1)
-    if size == BF16: rows_bf16(w, at, n, x, y, u0, u1)
-    if size == Q8: rows_q8(w, at, n, fx, y, u0, u1)
-    if size == Q4: rows_q4(w, at, n, fx, y, u0, u1)
+def rows(size: Size, w: Buf[f32], at: Size, n: Size, x: Buf[f32], fx: Buf[f32], r: Size, y: Buf[f32], to: Size, u0: Size, u1: Size):
+    "y = W x for some units. Row r of x is the input, which floating-point formats take, and row r of fx the same rounded, for the others."
+    requires(u0 <= u1, at + u1*(n*size) <= len(w), r*(32*n) + 32*n <= len(x), r*(n*ROUNDED) + n*ROUNDED <= len(fx), to + 16*u1 <= len(y), len(x) < 2**44, len(fx) < 2**44)
+    if size == F32: rows_f32(w, at, n, x, r*(32*n), y, to, u0, u1)
+    if size == BF16: rows_bf16(w, at, n, x, r*(32*n), y, to, u0, u1)
+    if size == Q8: rows_q8(w, at, n, fx, r*(n*ROUNDED), y, to, u0, u1)
+    if size == Q4: rows_q4(w, at, n, fx, r*(n*ROUNDED), y, to, u0, u1)
 
 @kernel
 def times(size: Size, w: Buf[f32], at: Size, n: Size, units: Size, x: Buf[f32], fx: Buf[f32], y: Buf[f32], parts: Size):
     "y = W x on so many threads. fx is room for the rounded input."
-    requires(1 <= parts, at + units*(n*size) <= len(w), 32*n <= len(x), n*ROUNDED <= len(fx), 16*units <= len(y))
+    requires(1 <= parts, at + units*(n*size) <= len(w), 32*n <= len(x), n*ROUNDED <= len(fx), 16*units <= len(y), len(x) < 2**44, len(fx) < 2**44)
     if size == Q8 or size == Q4: fix(x, 0, n, fx, 0)
     high = (units + parts - 1)//parts
     for t in prange(parts):
         lo = min(units, t*high)
         hi = min(units, lo + high)
         assert hi*(n*size) <= units*(n*size)
-        rows(size, w, at, n, x, fx, y, lo, hi)
+        rows(size, w, at, n, x, fx, 0, y, 0, lo, hi)
 
 def product(
     w: Tensor,      # (rows, k)
@@ -358,8 +353,6 @@ def add_up(a: Buf[f32], lines: Size, total: Buf["16*parts", f32], parts: Size):
         lo, z = min(lines, t*high), splat(f32(0))
         s0, s1, s2, s3 = z, z, z, z
         for i in range(lo, min(lines, lo + high)):
-            prefetch(a, 32*i + AHEAD)
-            prefetch(a, 32*i + AHEAD + 16)
             s0, s1, s2, s3 = s0 + load(a, 32*i), s1 + load(a, 32*i + 8), s2 + load(a, 32*i + 16), s3 + load(a, 32*i + 24)
         store(total, 16*t, (s0 + s1) + (s2 + s3))
 

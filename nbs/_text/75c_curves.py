@@ -17,10 +17,11 @@ import math
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, requires
-from bendml.simd import INTS, VECTOR, f32x8, fma, hsum, load, new_word, splat, store
+from bendml.simd import INT, INTS, VECTOR, f32x8, fma, hsum, load, new_word, splat, store
 
 # %% [markdown]
 # ## The method
@@ -54,6 +55,20 @@ def exp8(x: np.ndarray) -> np.ndarray:
 def over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     "a/b, lane by lane."
     return a/b
+
+@new_word((f32x8, f32x8), f32x8, lambda e, a, b: e.call('llvm.maxnum.v8f32', VECTOR, a, b))
+def higher(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    "The greater of a and b, lane by lane."
+    return np.fmax(a, b)
+
+def _hmax(e, v):
+    for distance in (4, 2, 1): v = e.call('llvm.maxnum.v8f32', VECTOR, v, e.shuffle(v, [lane ^ distance for lane in range(8)]))
+    return e.builder.extract_element(v, ir.Constant(INT, 0))
+
+@new_word((f32x8,), types.float32, _hmax)
+def hmax(v: np.ndarray) -> float32:
+    "The greatest of eight lanes."
+    return np.fmax.reduce(v)
 
 
 # %% [markdown]

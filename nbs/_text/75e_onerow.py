@@ -24,7 +24,6 @@ from numpy import float32
 from bendml.curves import gelu_row, soften, swiglu
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
 from bendml.kvarray import keep
-from bendml.look import look_mix, look_scores
 from bendml.matvec import ROUNDED, times
 from bendml.simd import fma, hsum, load, splat, store
 
@@ -70,12 +69,46 @@ def turn(x: Buf[f32], i: Size, heads: Size, half: Size, cos: Buf[f32], sin: Buf[
 
 
 # %% [markdown]
+# ## Looking back
+#
 # The cache is one array for keys and one for values, laid out as [proved](71b_kvarray.ipynb): region $l\,G + g$ has room for
-# $T$ rows of $D = 8d$ numbers, and row $t$ begins $t D$ further on. The loop that writes it is the one proved there; those that read it
-# are held [there](71c_look.ipynb) to a plain loop of which is known what it computes.
+# $T$ rows of $D = 8d$ numbers, and row $t$ begins $t D$ further on. The loop that writes it is the one proved there. Of the one that reads
+# it a [plain form](71c_look.ipynb) is proved to compute what it should; here it takes eight numbers at a time. The eight lanes of a score are
+# summed apart and then joined, and so are the weights.
 
 # %%
 #| export
+LOWEST = f32(-math.inf)
+
+@kernel
+def look_scores(D: Size, keys: Buf[f32], start: Size, count: Size, q: Buf[f32], first: Size, c: f32, w: Buf[f32], at: Size):
+    "w[at:at + count] = the scores of `count` keys from `start` on; the greatest of them."
+    requires(D % 8 == 0, start + count*D <= len(keys), first + D <= len(q), at + count <= len(w))
+    top = LOWEST
+    for t in range(count):
+        assert t*D + D <= count*D
+        sums = splat(f32(0))
+        for i in range(0, D, 8):
+            assert i + 8 <= D
+            sums = fma(load(q, first + i), load(keys, start + t*D + i), sums)
+        w[at + t] = hsum(sums)*c
+        top = max(top, w[at + t])
+    return top
+
+@kernel
+def look_mix(D: Size, values: Buf[f32], start: Size, count: Size, w: Buf[f32], at: Size, total: f32, out: Buf[f32], first: Size):
+    "out[first:first + D] = the sum of `count` values from `start` on, each times its weight in w, divided by `total`."
+    requires(D % 8 == 0, start + count*D <= len(values), first + D <= len(out), at + count <= len(w))
+    for i in range(0, D, 8):
+        assert i + 8 <= D
+        store(out, first + i, splat(f32(0)))
+    for t in range(count):
+        assert t*D + D <= count*D
+        share = splat(w[at + t]/total)
+        for i in range(0, D, 8):
+            assert i + 8 <= D
+            store(out, first + i, fma(share, load(values, start + t*D + i), load(out, first + i)))
+
 @kernel
 def look(q: Buf[f32], i: Size, keys: Buf[f32], values: Buf[f32], start: Size, count: Size, d: Size, scores: Buf[f32], out: Buf[f32], o: Size):
     "One head: the mean of `count` rows of values, from `start` on, weighted by how well the keys fit. Writes out[o:o + 8d]."
@@ -84,6 +117,33 @@ def look(q: Buf[f32], i: Size, keys: Buf[f32], values: Buf[f32], start: Size, co
     total = soften(scores, 0, count, top)
     look_mix(8*d, values, start, count, scores, 0, total, out, o)
 
+
+# %% [markdown]
+# Proved of these is that they touch no cell outside. That they compute what the plain loop does, up to rounding, is tested, with the bound
+# $(D + 2t)\,2^{-22}$ relative to the largest value:
+
+# %%
+from bendml.look import look as plain_look
+
+def compare(T, D, region, count, rng):
+    "The largest difference between the two ways, in units of the bound."
+    keys, values = rng.standard_normal((2, 3*T*D), float32)
+    q, scores, slow, fast = rng.standard_normal(D, float32), np.zeros(T + 7, float32), np.zeros(D, float32), np.zeros(D, float32)
+    plain_look(3, T, D, keys, values, region, count, q, 0, float32(D**-.5), scores, 0, slow)
+    look(q, 0, keys, values, region*T*D, count, D//8, scores, fast, 0)
+    return abs(slow - fast).max()/((D + 2*count)*2.**-22*abs(values).max())
+
+rng = np.random.default_rng(0)
+worst = max(compare(T, D, region, count, rng) for T, D, region, count in ((1, 8, 0, 1), (40, 64, 2, 40), (100, 32, 1, 77), (9, 128, 2, 5)))
+print(f'at most {worst:.4f} of the bound')
+assert worst < 1
+
+
+# %% [markdown]
+# Each head looks into the region that it shares with others:
+
+# %%
+#| export
 @kernel
 def look_head(h: Size, G: Size, share: Size, d: Size, T: Size, R: Size, region: Size, pos: Size, q: Buf[f32], keys: Buf["R*(T*(8*d))", f32],
               values: Buf["R*(T*(8*d))", f32], scores: Buf[f32], out: Buf[f32]):

@@ -6,34 +6,38 @@
 # > GPT-2 and Llama, ready to write: weights in the order in which they are read, and a cache for each text.
 
 # %% [markdown]
-# Two compiled functions know how to take tokens through the layers: [one](75e_onerow.ipynb), or [many](75f_reading.ipynb). This page
-# brings models to them: it lays out the weights, and checks once what the functions rely on.
+# Three compiled functions know how to take tokens through the layers: [one](75e_onerow.ipynb), [many](75f_reading.ipynb), or one of
+# [each of several texts](75g_batch.ipynb). This page brings models to them: it lays out the weights, and checks once what the
+# functions rely on.
 
 # %%
 #| hide
 #| export
 import mmap
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy import float32
 
-from bendml import gpt2, llama
+from bendml import llama
+from bendml.batch import step_all
 from bendml.checkpoint.gguf import read_gguf
+from bendml.checkpoint.weights import Weights
 from bendml.checks import ContextError, check_ids, check_shapes
 from bendml.onerow import step
 from bendml.reading import read_all
 from bendml.rope import angles
 from bendml.stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
 from bendml.threads import get_threads
+if TYPE_CHECKING: from bendml.gpt2 import Gpt2
 
 
 # %% [markdown]
 # ## A decoder
 #
 # What the step is told of a network, by name. The cache belongs to a text, the decoder to a model. Any number of texts can be
-# read with one decoder, each with its own cache.
+# read with one decoder, each with its own cache. Caches of texts that are written side by side lie in the same two arrays.
 
 # %%
 #| export
@@ -74,10 +78,10 @@ class Net(NamedTuple):
 
 class Cache:
     "What a model keeps of a text: keys and values of every layer, and how many tokens there are."
-    def __init__(self, s: Sizes):
-        self.keys = np.zeros(s.layers*s.shared*s.context*s.size, float32)
-        self.values = np.zeros_like(self.keys)
-        self.length = 0
+    def __init__(self, s: Sizes, shared: tuple[np.ndarray, np.ndarray], base: int):
+        region = s.context*s.size
+        self.shared, self.base, self.length = shared, base, 0   # the arrays of all texts, and this text's first region in them
+        self.keys, self.values = (a[base*region:(base + s.layers*s.shared)*region] for a in shared)
 
     def cut(self, length: int) -> None:
         "Forget all but the first tokens."
@@ -112,26 +116,45 @@ class Decoder:
         layer = sum(_units(r)*(k//32)*size for r, k, size in zip(s.rows, s.widths, sizes))
         return 4*(s.layers*layer + _units(s.vocab)*(s.channels//32)*sizes[-1])
 
-    def cache(self) -> Cache: return Cache(self.sizes)
+    def caches(self, n: int) -> list[Cache]:
+        "Room for n texts, that `step_all` takes together. What is not written yet takes no memory."
+        s = self.sizes
+        regions = s.layers*s.shared
+        shared = tuple(np.zeros(n*regions*s.context*s.size, float32) for _ in range(2))
+        return [Cache(s, shared, i*regions) for i in range(n)]
 
-    def embed(self, ids: np.ndarray, pos: int) -> np.ndarray:
-        "The rows of tokens (N, C), the first of which is at position `pos`."
+    def cache(self) -> Cache: return self.caches(1)[0]
+
+    def embed(self, ids: np.ndarray, pos: np.ndarray) -> np.ndarray:
+        "The rows (N, C) of tokens at their positions."
         x = rows_of(self.tokens, ids)
-        return x if self.positions is None else x + self.positions[pos:pos + len(ids)]
+        return x if self.positions is None else x + self.positions[pos]
 
-    def check(self, cache: Cache, ids) -> np.ndarray:
-        "Tokens that may follow what is in the cache; `ContextError` if there is no room."
+    def check(self, ids, there: int = 0) -> np.ndarray:
+        "Tokens that may follow so many others; `ContextError` if there is no room."
         ids = check_ids(ids, self.sizes.vocab, max(self.sizes.context, len(ids)))
-        if cache.length + len(ids) > self.sizes.context:
-            raise ContextError(f'the text is too long\n- expected : at most {self.sizes.context} tokens\n- observed : {cache.length} tokens and {len(ids)} more')
+        if there + len(ids) > self.sizes.context:
+            raise ContextError(f'the text is too long\n- expected : at most {self.sizes.context} tokens\n- observed : {there} tokens and {len(ids)} more')
         return ids
 
     def step(self, cache: Cache, id: int) -> np.ndarray:
         "One token more: the scores (V,) for the next one. The array is used again by the next step."
-        self.x[:] = self.embed(self.check(cache, [id]), cache.length)[0]
+        self.x[:] = self.embed(self.check([id], cache.length), [cache.length])[0]
         step(*self.told, cache.keys, cache.values, cache.length, self.x, self.logits, get_threads())
         cache.length += 1
         return self.logits[:self.sizes.vocab]
+
+    def step_all(self, caches: list[Cache], ids) -> np.ndarray:
+        "One token more of each of several texts, whose caches were made together: their scores (B, V), the bits of each alone."
+        (keys, values), where = caches[0].shared, [(c.base, c.length) for c in caches]
+        if len({base for base, _ in where}) != len(ids) or any(c.shared[0] is not keys for c in caches):
+            raise ValueError(f'step_all\n- expected : a token for each of several texts, whose caches were made together\n- observed : {len(ids)} tokens, {len(caches)} caches')
+        ids, (base, pos) = np.concatenate([self.check([i], c.length) for i, c in zip(ids, caches)]), np.array(where, np.int64).T.copy()
+        x = self.embed(ids, pos).reshape(-1)
+        logits, regions = np.empty((len(ids), len(self.logits)), float32), len(keys)//(self.sizes.context*self.sizes.size)
+        step_all(*self.told, regions, keys, values, len(ids), base, pos, x, logits.reshape(-1), get_threads())
+        for c in caches: c.length += 1
+        return logits[:, :self.sizes.vocab]
 
 
 # %% [markdown]
@@ -143,11 +166,11 @@ FEW = 8  # tokens
 
 def read(d: Decoder, cache: Cache, ids) -> np.ndarray:
     "Tokens at once: the scores (V,) for what follows the last one. The array is used again."
-    ids = d.check(cache, ids)
+    ids = d.check(ids, cache.length)
     if len(ids) <= FEW:
         for i in ids: logits = d.step(cache, int(i))
         return logits
-    x = d.embed(ids, cache.length).reshape(-1)
+    x = d.embed(ids, np.arange(cache.length, cache.length + len(ids))).reshape(-1)
     read_all(*d.told, cache.keys, cache.values, cache.length, len(ids), x, d.logits, get_threads())
     cache.length += len(ids)
     return d.logits[:d.sizes.vocab]
@@ -225,21 +248,26 @@ def _vectors(s: Sizes, given: dict) -> np.ndarray:
 #| export
 def _dense(w: np.ndarray, format: str) -> Source: return Source(format, w.shape, lambda: pack(w, format), lambda: w)
 
-def of_gpt2(model: gpt2.Gpt2, format: str = 'F32') -> Decoder:
+def _longest(context: int | None, most: int) -> int:
+    "The longest text: what was asked for, and no more than the model can read."
+    if context is not None and context < 1: raise ValueError(f'context\n- expected : at least 1 token\n- observed : {context}')
+    return min(context or most, most)
+
+def of_gpt2(model: 'Gpt2', format: str = 'F32', context: int | None = None) -> Decoder:
     "A decoder for a GPT-2, its matrices in a format."
-    c, b = model.config, model.blocks
-    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, c.context, c.eps, True, False, False)
+    c, b, longest = model.config, model.blocks, _longest(context, model.config.context)
+    s = Sizes(c.layers, c.heads, c.heads, c.channels//c.heads, c.channels, 4*c.channels, c.vocab, longest, c.eps, True, False, False)
     layers = [{'q': _dense(x.qkv.w, format), 'o': _dense(x.proj.w, format), 'up': _dense(x.up.w, format), 'down': _dense(x.down.w, format)} for x in b]
     vectors = dict(gain1=[x.norm1.gain for x in b], shift1=[x.norm1.bias for x in b], gain2=[x.norm2.gain for x in b], shift2=[x.norm2.bias for x in b],
                    gain=model.norm.gain, shift=model.norm.bias, bqkv=[x.qkv.b for x in b], bo=[x.proj.b for x in b], bup=[x.up.b for x in b], bdown=[x.down.b for x in b])
-    still = np.zeros((c.context, s.size//2)), np.zeros((c.context, s.size//2))
-    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions)
+    still = np.zeros((longest, s.size//2)), np.zeros((longest, s.size//2))
+    return assemble(s, layers, _dense(model.tokens, format), None, vectors, still, model.positions[:longest])
 
 
 # %%
 #| export
 def _llama_sizes(c: llama.Config, context: int | None) -> Sizes:
-    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, min(context or c.context, c.context), c.eps, False, True, True)
+    return Sizes(c.layers, c.heads, c.shared, c.size, c.channels, c.hidden, c.vocab, _longest(context, c.context), c.eps, False, True, True)
 
 MATRICES = [name for names in STACKS for name in names]
 
@@ -262,11 +290,11 @@ def _from_file(w, name: str) -> Source:
     return Source(t.dtype, t.shape, raw, numbers)
 
 def open_gguf(
-    path,                        # of a Llama
+    path,                        # of a Llama, or what `read_gguf` gave for it
     context: int | None = None,  # a shorter longest text
 ) -> Decoder:
     "A decoder with a GGUF file's weights, in the formats that the file has them in. Pages of the file that were read are let go."
-    w, names = read_gguf(path), llama.GGUF_NAMES
+    w, names = path if isinstance(path, Weights) else read_gguf(path), llama.GGUF_NAMES
     c = llama.config_of(w)
     s = _llama_sizes(c, context)
     check_shapes(llama.wanted(c, names), {name: t.shape for name, t in w.stored.items()}, [names['head'], 'rope_freqs.weight'])
@@ -283,6 +311,7 @@ def open_gguf(
 # Held to the references: every split of a text into a part that is read at once and tokens that follow one by one.
 
 # %%
+from bendml import gpt2
 ids = np.random.default_rng(0).integers(0, 100, 24)
 for model, forward, decoder in (
         (gpt2.init(gpt2.Config(2, 2, 64, vocab=100, context=32)), gpt2.forward, of_gpt2),
@@ -294,6 +323,17 @@ for model, forward, decoder in (
             worst = max(worst, np.abs(scores - wanted[n - 1]).max()/np.abs(wanted).max())
     print(f'{type(model).__name__}: at most {worst:.0e} off, over all splits')
     assert worst < 1e-5
+
+# %% [markdown]
+# Texts side by side get the bits that each gets alone:
+
+# %%
+texts = [ids[:n] for n in (3, 9, 1)]
+alone, side = d.caches(3), d.caches(3)
+for caches in (alone, side):
+    for cache, text in zip(caches, texts): read(d, cache, text)
+scores = [d.step(cache, n).copy() for n, cache in enumerate(alone)]
+assert np.array_equal(d.step_all(side, range(3)), scores)
 
 # %% [markdown]
 # When the context is full, the decoder stops, by name:

@@ -3,22 +3,22 @@
 
 # %% [markdown]
 # # Many at once
-# > One model, many who ask: texts wait in a row, a few are written in turns, and whoever leaves frees the place.
+# > One model, many who ask: texts wait in a row, a few are written side by side, and whoever leaves frees the place.
 
 # %% [markdown]
-# A [decoder](76_decode.ipynb) has room for one token on its way, so one thread does all the writing. It takes a few texts and
-# gives each of them a token in turn; everyone sees progress, and a long text holds nobody up. The others wait in a row, and when
-# the row is full, the next one is refused at once. That is kinder than a promise that cannot be kept.
+# One thread does all the writing. It takes a few texts and gives each of them a token, [all at once](75g_batch.ipynb); everyone sees
+# progress, and a long text holds nobody up. The others wait in a row, and when the row is full, the next one is refused at once. That
+# is kinder than a promise that cannot be kept.
 
 # %%
 #| hide
 #| export
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from bendml.generate import Text
+from bendml.generate import Room, Text, scores_of
 from bendml.threads import set_threads
 
 
@@ -31,8 +31,6 @@ class Job:
     tell: Callable[[str | None], None]   # called with each piece, and with None at the end, by the writing thread
     error: Exception | None = None       # why it ended, if not by itself
     cancelled: bool = False
-    pieces: Iterator[str] = field(init=False, repr=False)
-    def __post_init__(self): self.pieces = iter(self.text)
 
 class Busy(RuntimeError):
     "There is no place left to wait."
@@ -44,7 +42,7 @@ class Busy(RuntimeError):
 # %%
 #| export
 class Scheduler:
-    "Texts that are written in turns by one thread."
+    "Texts that are written side by side by one thread."
     def __init__(
         self,
         parallel: int = 4,            # texts that are written at the same time; each needs a cache of its own
@@ -55,6 +53,7 @@ class Scheduler:
         self.parallel, self.limit, self.threads = parallel, parallel + waiting, threads
         self.row: deque[Job] = deque()
         self.active: list[Job] = []
+        self.room = Room(parallel)
         self.closed, self.changed = False, threading.Condition()
         self.thread = threading.Thread(target=self._run, name='bendml-scheduler', daemon=True)
         self.thread.start()
@@ -86,33 +85,45 @@ class Scheduler:
     def _run(self) -> None:
         if self.threads: set_threads(self.threads)
         while jobs := self._next():
-            for job in jobs: self._turn(job)
+            of = {job.text: job for job in jobs}
+            try:
+                for text, scores in scores_of(list(of)): self._turn(of[text], scores)
+            except Exception as e:   # nothing that one text did
+                for job in jobs: self._end(job, e)
         for job in [*self.active, *self.row]: self._end(job, RuntimeError('the server is being closed'))
 
     def _next(self) -> list[Job]:
         "The texts whose turn it is, as soon as there are any; none when all is over."
         with self.changed:
             self.changed.wait_for(lambda: self.row or self.active or self.closed)
-            self.active = [job for job in self.active if not job.cancelled]
-            while self.row and len(self.active) < self.parallel: self.active.append(self.row.popleft())
+            for job in [job for job in self.active if job.cancelled]: self._leave(job)
+            while self.row and len(self.active) < self.parallel:
+                self.active.append(self.row.popleft())
+                self.room.enter(self.active[-1].text)
             if self.closed: return []
             return list(self.active) or self._next()
 
-    def _turn(self, job: Job) -> None:
-        "One piece of a text."
+    def _turn(self, job: Job, scores) -> None:
+        "One token of a text."
         if job.cancelled: return
-        try: job.tell(next(job.pieces))
-        except StopIteration: self._end(job)
+        try:
+            if piece := job.text.take(scores): job.tell(piece)
+            if job.text.reason: self._end(job)
         except Exception as e: self._end(job, e)   # one text's trouble is not the others'
+
+    def _leave(self, job: Job) -> None:
+        self.active.remove(job)
+        self.room.leave(job.text)
 
     def _end(self, job: Job, error: Exception | None = None) -> None:
         job.error = error
-        with self.changed: self.active = [other for other in self.active if other is not job]
+        with self.changed:
+            if job in self.active: self._leave(job)
         job.tell(None)
 
 
 # %% [markdown]
-# Three texts, of which two are written at a time. The pieces come in turns, and the third text begins when one has ended:
+# Three texts, of which two are written at a time. The pieces alternate, and the third text begins when one has ended:
 
 # %%
 from bendml.generate import generate, load_model
@@ -132,7 +143,7 @@ order = ''.join(name for name, _ in log)
 assert order.index('C') > order.index('A') and 'BAB' in order
 
 # %% [markdown]
-# Each is what it would be alone, although they took turns on one decoder:
+# Each is what it would be alone, although they were written side by side:
 
 # %%
 from bendml.generate import complete
@@ -156,5 +167,4 @@ scheduler
 # %% [markdown]
 # ## What this does not show
 #
-# Texts that are written at the same time take turns; they do not share the reading of the weights, so together they
-# are no faster than one after the other.
+# Prompts are read one after the other, and while one is read, all wait.

@@ -3,7 +3,7 @@
 
 # %% [markdown]
 # # Claims
-# > Every law that bendml states, with what was found out about it.
+# > Every law that bendml states and every kernel that it runs, with what was found out about them.
 
 # %% [markdown]
 # Each row is a law: what it says, in words and in symbols; for how many of its obligations each solver found a proof; how
@@ -17,6 +17,17 @@ from bendml.laws.claims import claims, find, row, summary
 
 rows = [row(l) for l in find()]
 print(summary(rows), claims(rows), sep='\n\n')
+
+# %% [markdown]
+# And the kernels: how many conditions each has to fulfil for every size (indices, races, overflow, ends), how many of these are about
+# the values that it computes, and how many both solvers proved. A kernel without a proof says why it is let through.
+
+# %%
+#| echo: false
+#| output: asis
+from bendml.kernel.command import own_kernels
+from bendml.laws.claims import kernel_claims
+print(kernel_claims(own_kernels()))
 
 # %% [markdown]
 # A law that notices no mutant is not a bad law. `le_trans` holds for many relations besides "at most", so a broken `le` may
@@ -169,6 +180,25 @@ def claims(rows: list[Row]) -> str:
 
 # %%
 #| export
+def _kernel_row(k: 'bendml.kernel.Kernel') -> str:
+    p, words = k.proof, _cell((k.__doc__ or '').strip())
+    if p is None: return f'| {k.__name__} | {words} | - | - | - | - | unchecked: {_cell(k.unchecked)} |'
+    verdict = 'confirmed' if p.confirmed == p.conditions else 'proved'
+    return f'| {k.__name__} | {words} | {p.conditions} | {p.values} | {p.confirmed} | {p.z3 + p.cvc5:.2f} | {verdict} |'
+
+def kernel_claims(kernels: list['bendml.kernel.Kernel']) -> str:
+    "The table of kernels, in Markdown: what was proved of each, or why nothing was."
+    proofs = [k.proof for k in kernels if k.proof]
+    out = [f'{len(proofs)} kernels, {sum(p.conditions for p in proofs)} conditions proved in {sum(p.z3 + p.cvc5 for p in proofs):.0f} s, '
+           f'{sum(p.confirmed for p in proofs)} confirmed by both solvers; {len(kernels) - len(proofs)} unchecked.', '',
+           '| kernel | it does | conditions | about values | confirmed | seconds | verdict |', '|---|---|---|---|---|---|---|']
+    for module in sorted({k.__module__ for k in kernels}):
+        out += [f'| **{module}** | | | | | | |', *(_kernel_row(k) for k in kernels if k.__module__ == module)]
+    return '\n'.join(out)
+
+
+# %%
+#| export
 def summary(rows: list[Row]) -> str:
     "One line about all of them."
     count = lambda *v: sum(r.verdict in v for r in rows)
@@ -214,7 +244,7 @@ def finish(rows: list[Row]) -> None:
 @click.option('--json', 'as_json', is_flag=True, help='One JSON object a law.')
 @click.option('--mutants', 'kill', is_flag=True, help='Also break the functions, and count which changes each law notices.')
 @click.option('--smt', type=click.Path(file_okay=False, path_type=Path), help='Write every obligation into this folder, as SMT-LIB.')
-@click.option('--table', is_flag=True, help='The table of claims, in Markdown.')
+@click.option('--table', is_flag=True, help="The table of claims, in Markdown; of all laws, with bendml's kernels.")
 def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bool, smt: Path | None, table: bool):
     "Prove laws: those in files, or those of bendml with a word in their names."
     try: _laws(patterns, statements, as_json, kill, smt, table)
@@ -225,6 +255,10 @@ def command(patterns: tuple[str, ...], statements: bool, as_json: bool, kill: bo
 
 # %%
 #| export
+def _kernels() -> str:
+    from bendml.kernel.command import own_kernels
+    return f'\n\n## Kernels\n\n{kernel_claims(own_kernels())}'
+
 def _laws(patterns, statements, as_json, kill, smt, table) -> None:
     laws = find(patterns)
     if statements:
@@ -237,7 +271,7 @@ def _laws(patterns, statements, as_json, kill, smt, table) -> None:
         if as_json: click.echo(json.dumps(r._asdict()))
         elif not table: click.echo(f'{r.verdict:9}  {r.module}.{r.name}  {r.ms} ms' + f'  {r.killed} of {r.mutants} mutants'*kill if prove(l).holds else report(prove(l)))
     if smt: click.echo(f'{write_smt(laws, smt)} files in {smt}', err=as_json)
-    if table: click.echo(f'{summary(rows)}\n\n{claims(rows)}')
+    if table: click.echo(f'{summary(rows)}\n\n{claims(rows)}' + ('' if patterns else _kernels()))
     if as_json: sys.exit(any(r.verdict not in ('proved', 'confirmed', 'assumed') for r in rows) or not rows)
     if not table: finish(rows)
 
