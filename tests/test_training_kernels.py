@@ -9,7 +9,6 @@ from bendml.nn.attention import attend, attend_back
 from bendml.nn.blocks import attend_rows, attend_rows_back
 from bendml.nn.products import product
 from bendml.nn.room import LARGE, forget, room
-from bendml.simd import HIGH, LONG
 from bendml.tensor import gemm
 from bendml.tensor.gemm import gemm_panels, gemm_parallel
 
