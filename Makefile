@@ -63,6 +63,7 @@ clean:     ## remove what can be made again (data/ and .venv stay)
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bendml needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
+	@echo 'Installing into .venv: 1.7 GB, some minutes'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --require-hashes -r requirements.lock
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .

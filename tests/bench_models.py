@@ -1,13 +1,13 @@
 """Models: decoding and reading, alternating with PyTorch (and llama.cpp, where it is installed) in one run; loading.
 
-    python tests/bench_models.py [gpt2|smollm2|prefill|load] [THREADS]
+    python tests/bench_models.py [gpt2|smollm2|prefill|side|load] [THREADS]
 
 llama.cpp is compared with where its Python library is found, here or in the folder that LLAMA_CPP names:
 
     CMAKE_ARGS=-DGGML_NATIVE=ON pip install --no-deps --target DIR llama-cpp-python diskcache jinja2 markupsafe
     LLAMA_CPP=DIR python tests/bench_models.py smollm2
 """
-import os, subprocess, sys
+import os, subprocess, sys, time
 import numpy as np
 from bench import alternate, report
 TOKENS = 8   # a measurement
@@ -158,12 +158,43 @@ print(f'  {done - begin:.2f} s to the first token: {imported - begin:.2f} import
 
 
 def load(threads: int) -> None:
-    "In processes of their own: seconds to the first token, and what memory the model takes, which a second one of it shows. The first run may have to compile."
+    """In processes of their own: seconds to the first token, and what memory the model takes, which a second one of it shows; and the command,
+    from its start to its end, with the tokenizer and the room for 8192 tokens. The first run may have to compile. Python keeps its modules compiled, as it
+    does by itself."""
     print(f'SmolLM2-135M, loading, {threads} thread(s)')
-    for _ in range(4): subprocess.run([sys.executable, '-W', 'ignore', '-c', LOAD], check=True)
+    env = {k: v for k, v in os.environ.items() if k != 'PYTHONDONTWRITEBYTECODE'}
+    for _ in range(4): subprocess.run([sys.executable, '-W', 'ignore', '-c', LOAD], check=True, env=env)
+    command = [sys.executable, '-W', 'ignore', '-c', 'from bendml.cli import main; main()', 'generate', 'The capital of France is', '-n', '1', '--threads', str(threads)]
+    for _ in range(3):
+        begin = time.perf_counter()
+        subprocess.run(command, check=True, env=env, capture_output=True)
+        print(f'  {time.perf_counter() - begin:.2f} s for `bendml generate` with one token')
 
 
-BENCHES = {'gpt2': gpt2, 'smollm2': smollm2, 'prefill': prefill, 'load': load}
+def side(threads: int) -> None:
+    "Texts side by side: tokens a second of all of them, for 1, 2, 4 and 8 texts at position 32 on."
+    from bendml.data import fetch
+    from bendml.decode import of_gpt2, open_gguf, read
+    from bendml.gpt2 import SIZES, init
+    model, rows = init(SIZES['small']), {}
+    decoders = {'SmolLM2, Q4_1': open_gguf(fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf', context=256)}
+    decoders |= {f'GPT-2, {f}': of_gpt2(model, f) for f in ('F32', 'Q8_0')}
+    def run(d, caches):
+        for cache in caches: cache.cut(32)
+        for _ in range(TOKENS):
+            if len(caches) == 1: d.step(caches[0], 5)
+            else: d.step_all(caches, [5]*len(caches))
+    for name, d in decoders.items():
+        for n in (1, 2, 4, 8):
+            caches = d.caches(n)
+            for cache in caches: read(d, cache, range(100, 132))
+            rows[name, n] = lambda d=d, caches=caches: run(d, caches)
+    seconds = alternate(rows, 5)
+    print(f'texts side by side, {threads} thread(s): tokens a second')
+    for name in decoders: print(f'  {name:14}', ', '.join(f'{n}: {n*TOKENS/min(seconds[name, n]):.0f}' for n in (1, 2, 4, 8)))
+
+
+BENCHES = {'gpt2': gpt2, 'smollm2': smollm2, 'prefill': prefill, 'side': side, 'load': load}
 
 if __name__ == '__main__':
     names, threads = [a for a in sys.argv[1:] if a in BENCHES] or list(BENCHES), [a for a in sys.argv[1:] if a.isdigit()]

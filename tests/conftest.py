@@ -4,6 +4,18 @@ from bendml.data import data_dir
 
 collect_ignore = [] if (data_dir()/'gpt2/model.safetensors').is_file() else ['test_gpt2_published.py']   # half a gigabyte, which not everyone has
 
+TOGETHER = ('tests/test_site.py', 'tests/test_serve.py')   # what the first test of such a file sets up, minutes of work or a port, serves the others
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    "Each test goes to a worker that is free, but a file of these to one. (pytest-xdist 3.8 loses its own marks under pytest 9.2.)"
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid): return file if (file := nodeid.split('::')[0]) in TOGETHER else nodeid
+    return Files(config, log)
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):

@@ -20,7 +20,7 @@ def gpt2(tensors: dict, heads: int):
     layers = sum(n.endswith('ln_1.weight') for n in tensors)
     with torch.device('meta'):
         model = GPT2LMHeadModel(GPT2Config(vocab_size=vocab, n_positions=context, n_embd=channels, n_layer=layers, n_head=heads, bos_token_id=0, eos_token_id=0))
-    state = {'transformer.' + n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in tensors.items()}
+    state = {'transformer.' + n: torch.from_numpy(np.array(a, order="C")) for n, a in tensors.items()}
     return _filled(model, state | {'lm_head.weight': state['transformer.wte.weight']})
 
 
@@ -33,7 +33,7 @@ def llama(tensors: dict, c):
                            intermediate_size=c.hidden, vocab_size=c.vocab, max_position_embeddings=c.context, rms_norm_eps=c.eps,
                            rope_parameters={'rope_type': 'default', 'rope_theta': c.base}, tie_word_embeddings=c.tied, bos_token_id=0, eos_token_id=0)
     model = LlamaForCausalLM(settings)
-    state = {n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in tensors.items()}
+    state = {n: torch.from_numpy(np.array(a, order="C")) for n, a in tensors.items()}
     if c.tied: state['lm_head.weight'] = state['model.embed_tokens.weight']
     return _filled(model, state)
 

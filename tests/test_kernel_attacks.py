@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from bendml.kernel import *
 from bendml.kernel.search import run_watched
-from bendml.simd import load, load_low4, splat, store, tile, tile_store
+from bendml.simd import load, load_low4, splat, store
+from bendml.tiles import tile, tile_store
 
 HUGE = 2**63
 N = 16

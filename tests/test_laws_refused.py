@@ -250,7 +250,7 @@ def f(x: int): return 1  # <-
 @pure
 def f(x: List) -> int: return 1
 '''),
-    "Python's own list": ('not a sort', '''
+    "Python's own list": ('not a type that the logic knows', '''
 @pure
 def f(x: list[int]) -> int: return 1
 '''),
@@ -583,7 +583,7 @@ class P:
 class P:
     class C: rest: Self
 '''),
-    'a datatype inside a list in its own field': ('not a sort', '''
+    'a datatype inside a list in its own field': ('not a type that the logic knows', '''
 @datatype
 class P:
     class L: pass

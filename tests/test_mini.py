@@ -80,7 +80,7 @@ def test_gradients_are_those_of_pytorch():
     theirs.requires_grad_()
     out = torch.nn.functional.cross_entropy(theirs(torch.as_tensor(ids[:, :-1])).logits.flatten(0, 1), torch.as_tensor(ids[:, 1:]).flatten())
     out.backward()
-    assert abs(float(out) - loss) < 1e-5
+    assert abs(out.item() - loss) < 1e-5
     grads = {n.removeprefix('transformer.'): w.grad.numpy() for n, w in theirs.named_parameters()}
     for name, ours in gpt2.to_tensors(from_layers(c, g)).items(): assert np.abs(ours - grads[name]).max() < 2e-6 + 1e-4*np.abs(grads[name]).max(), name
 

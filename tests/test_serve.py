@@ -45,7 +45,6 @@ def smol():
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('serve')
 def test_the_official_client(smol):
     client = openai.OpenAI(base_url=smol.url, api_key='none', max_retries=0)
     model = load_model('smollm2', context=256)
@@ -81,7 +80,6 @@ def test_the_official_client(smol):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('serve')
 def test_a_port_in_use_and_a_missing_model_are_named(smol):
     for options, named in ((('--port', str(smol.port)), str(smol.port)), (('--port', '0', '--model', 'nothing.gguf'), 'nothing.gguf')):
         run = subprocess.run([sys.executable, '-W', 'ignore', '-c', 'from bendml.serve import command; command()', *options], capture_output=True, text=True, timeout=60)
@@ -125,7 +123,6 @@ def health(served) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('serve')
 def test_two_hundred_at_the_same_time(small):
     rounds = []
     for _ in range(3):
@@ -139,7 +136,6 @@ def test_two_hundred_at_the_same_time(small):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group('serve')
 def test_clients_that_vanish_or_never_finish_leave_no_trace(small):
     body = json.dumps({'model': small.name, 'prompt': 'Hello', 'max_tokens': 100, 'stream': True}).encode()
     head = b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n' % len(body)

@@ -6,8 +6,8 @@ from hypothesis.extra import numpy as hnp
 from numba import njit
 from bendml.fixed import FULL, products_split_i4, products_split_i8, split128, split256
 from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, products,
-                         products_bf16, products_i8, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store, to_bf16,
-                         has_avx512, lanes, wide, wide_fma, wide_load, wide_store)
+                         products_bf16, products_i8, splat, store, to_bf16)
+from bendml.tiles import has_avx512, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store, wide, wide_fma, wide_load, wide_store
 
 F32 = hnp.arrays(np.float32, 24, elements=st.floats(width=32))
 PLAIN = hnp.arrays(np.float32, 24, elements=st.floats(-1e3, 1e3, width=32))

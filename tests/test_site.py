@@ -1,17 +1,18 @@
 "The site: it builds, its links lead somewhere, and in a browser it shows itself without errors and without other hosts."
-import functools, http.server, shutil, subprocess, sys, threading
+import functools, http.server, os, shutil, subprocess, sys, threading
 from pathlib import Path
 import pytest
 from test_claims import kernel_rows, outputs, rows
 from tools.notebooks import ROOT
 from tools.site import broken_links
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group('site')]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope='module')
 def site(tmp_path_factory):
     "Built by the command that `make docs` uses, in a copy of the repository."
+    if 'PYTEST_XDIST_WORKER' in os.environ: (tmp_path_factory.getbasetemp().parent/'the site is built once').mkdir()   # not by each worker
     copy = tmp_path_factory.mktemp('site')/'bendml'
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns('.git', '.venv', 'data', '_docs', '_proc', 'out'))
     (copy/'data').symlink_to(ROOT/'data')

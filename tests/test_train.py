@@ -1,5 +1,6 @@
 "Training: the same bits after any stop, what is written down, what is refused."
 import os, random, signal, subprocess, sys, time
+from pathlib import Path
 import numpy as np
 import pytest
 
@@ -174,3 +175,11 @@ def test_refusals():
         train(Seq(Linear(3, 4), Linear(4, 2)), lambda rng, step: (np.ones((2, 3), 'f4'), np.ones((2, 2), 'f4')), SGD(lr=1e30), 50, mean_squared_error, progress=False)
     for bad in (dict(steps=-1), dict(steps=1, every=0), dict(steps=1, micro=0)):
         with pytest.raises(ValueError, match='expected'): train(MODEL, batch, RULE, progress=False, **bad)
+
+
+@pytest.mark.slow
+def test_the_example_learns_and_goes_on(tmp_path):
+    example = Path(__file__).resolve().parent.parent/'examples/quarters.py'
+    for _ in range(2):
+        said = subprocess.run([sys.executable, '-W', 'ignore', example], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert said.startswith('500 steps, 9'), said

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bendml.nn import blocks
+from bendml.nn import blocks, products
 from bendml.nn.attention import attend, attend_back
 from bendml.nn.blocks import attend_rows, attend_rows_back
 from bendml.nn.products import product
 from bendml.nn.room import LARGE, forget, room
-from bendml.tensor import gemm
 from bendml.tensor.gemm import gemm_panels, gemm_parallel
 
 f32 = np.float32
@@ -56,7 +55,7 @@ def test_product_refuses_what_does_not_fit():
 def test_product_without_wide_registers(monkeypatch):
     a, b, c = draw(200, 100), draw(100, 300), draw(200, 300)
     want = a.astype(float) @ b
-    monkeypatch.setattr(gemm, 'has_avx512', lambda: False)
+    monkeypatch.setattr(products, 'has_avx512', lambda: False)
     assert np.abs(product(a, b) - want).max() < 1e-4 and np.abs(product(a, b, c.copy(), add=True) - want - c).max() < 1e-4
     into = np.zeros((300, 400), f32)[:, ::2]   # not contiguous
     assert product(a, b[:, :200], into[:200], add=True).base is into.base and np.abs(into[:200] - want[:, :200]).max() < 1e-4
@@ -120,6 +119,6 @@ for layer, n in ((Linear(384, 200), 384), (self_attention(192, 3), 192)):
     y, s = layer.forward(p, x)
     print(hash(y.tobytes() + layer.backward(p, s, y, g).tobytes() + layer.dump(g).tobytes()))
 '''
-    if not gemm.has_avx512(): code = 'print("the library multiplies")'
+    if not products.has_avx512(): code = 'print("the library multiplies")'
     outs = [subprocess.run([sys.executable, '-W', 'ignore', '-c', code, n], capture_output=True, text=True, check=True, env=os.environ | {'PYTHONHASHSEED': '0', 'OPENBLAS_NUM_THREADS': '1'}).stdout for n in '12']
     assert outs[0] == outs[1] != ''

@@ -32,6 +32,11 @@ def homes() -> dict[str, list[str]]:
     return found
 
 
+def markdown(cell) -> None:
+    "What a cell printed becomes Markdown: Quarto takes it so at `output: asis`, smalldocs does not."
+    cell.outputs = [dict(output_type='display_data', metadata={}, data={'text/markdown': ''.join(o['text'])}) if o['output_type'] == 'stream' else o for o in cell.outputs]
+
+
 class Links(Processor):
     "nbdev `procs` hook: what is exported can be linked to, and a name in backticks links to the one page that defines it."
     def begin(self):
@@ -43,6 +48,7 @@ class Links(Processor):
         return f'[{m[0]}]({"" if page == self.page else page}#{m[1].lower()})' if page else m[0]
 
     def cell(self, cell) -> None:
+        if 'asis' in (getattr(cell, 'directives_', None) or {}).get('output:', ()): markdown(cell)
         if cell.cell_type == 'markdown':
             lines = re.split(r'(^```.*?^```|^#.*$)', cell.source, flags=re.M | re.S)
             cell.source = ''.join(t if i % 2 else _CODE.sub(self.link, t) for i, t in enumerate(lines))
@@ -61,7 +67,9 @@ def prepare() -> Path:
 def render(cache: Path) -> Path:
     quarto = shutil.which('quarto')
     command = [quarto, 'render', cache, '--no-execute'] if quarto else [Path(sys.executable).parent/'smalldocs', 'render', cache]
-    subprocess.run(command, check=True)
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(*(l for l in run.stdout.splitlines() if 'output-file is not read' not in l), sep='\n')   # nbdev writes it into every page, for Quarto
+    run.check_returncode()
     return cache/'_docs'
 
 
@@ -103,11 +111,15 @@ def claims() -> None:
     "CLAIMS.md: every law with its verdict, from a run of all proofs."
     code = "from bendml.cli import main; main(['laws', '--table'])"
     table = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (ROOT/'CLAIMS.md').write_text(f'# What bendml claims\n\n{table}')
+    text, file = f'# What bendml claims\n\n{table}', ROOT/'CLAIMS.md'
+    without_ms = lambda t: re.sub(r'\| \d+ (?=\| \d+ of \d+ \|)', '', t)
+    if not file.exists() or without_ms(file.read_text()) != without_ms(text): file.write_text(text)   # other times alone are no change
 
 
 def main() -> None:
+    print('Proving every law for CLAIMS.md, which takes a minute or two', flush=True)
     claims()
+    print('Making the pages', flush=True)
     site = render(prepare())
     offline(site)
     shutil.rmtree(ROOT/'_docs', ignore_errors=True)

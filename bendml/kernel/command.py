@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from . import KERNELS, Kernel, Proved
+from . import KERNELS, Kernel, KernelError, Proved
 from .proofs import PROOFS
 from ..laws.read import function_of
 from ..laws.reflect import CHECKED, check_name
@@ -49,7 +49,9 @@ def _collect(file: str | None) -> list[Kernel]:
     try:
         if file is None: return own_kernels()
         before = len(KERNELS)
-        runpy.run_path(file, run_name='kernels')
+        try: runpy.run_path(file, run_name='kernels')
+        except KernelError:   # a refused kernel was called further down in the file; the table says why it was refused
+            if not any(k.error for k in KERNELS[before:]): raise
         return KERNELS[before:]
     finally: Proved.collecting = False
 
@@ -82,7 +84,9 @@ def command(file: str | None, record: bool):
     "Prove the kernels of FILE, or bendml's own, and show the table."
     start = time.perf_counter()
     try: kernels = _collect(file)
-    except Exception as e: raise click.ClickException(f'{file}: it could not be imported\n- expected : a Python file\n- observed : {type(e).__name__}: {e}')
+    except Exception as e:
+        hint = '\nhint: from bendml.kernel import kernel' if "'module' object is not callable" in str(e) else ''   # from bendml import kernel is the module
+        raise click.ClickException(f'{file}: it could not be imported\n- expected : Python that runs\n- observed : {type(e).__name__}: {e}{hint}')
     seconds = time.perf_counter() - start
     if not kernels: raise click.ClickException(f'{file}: no kernels\n- expected : a function with @kernel above it\n- observed : none')
     click.echo(table(kernels))

@@ -136,8 +136,8 @@ def known(check: Check) -> Check:
     return check._replace(facts=tuple(facts))
 
 def functional(source: Source) -> list[Check]:
-    "What has to be proved for a kernel to compute what it says; nothing if it says nothing."
-    return [known(c) for c in Claims(source).run().checks] if KernelWalk(source).run().functional else []
+    "What has to be proved for a kernel to compute what it says; nothing if it says nothing of values."
+    return [known(c) for c in Claims(source).run().checks]
 
 # %% ../../nbs/28c_functional.ipynb #2cec151e
 def _sizes(source: Source, most: int) -> Iterator[dict]:

@@ -50,7 +50,7 @@ _PLAIN = {int: INT, bool: BOOL, Fraction: REAL}
 # %% ../../nbs/12_datatypes.ipynb #0cd596f0
 def sort_of(annotation: object, where: str) -> Sort:
     "The sort that an annotation stands for; `LawError` for one that the logic has no sort for."
-    refuse = lambda observed, hint: LawError(where, 'not a sort', 'int, bool, Fraction, Array[int, ...], a datatype, an abstract class or a type variable', observed, hint)
+    refuse = lambda observed, hint: LawError(where, 'not a type that the logic knows', 'int, bool, Fraction, Array[int, ...], a datatype, an abstract class or a type variable', observed, hint)
     if isinstance(annotation, str): raise refuse(f'the text {annotation!r}', 'write the class itself, without quotes; in a datatype, write Self')
     if annotation is float: raise refuse('float', 'floats round, and no law of algebra holds for them; Fraction is exact')
     if annotation in _PLAIN: return _PLAIN[annotation]
@@ -61,7 +61,8 @@ def sort_of(annotation: object, where: str) -> Sort:
         if args[0] != INT: raise refuse(str(annotation), 'an array is indexed by int')
         return Sort('Array', args)
     if not isinstance(head, type) or not ('__constructors__' in vars(head) or '__samples__' in vars(head)):
-        raise refuse(getattr(annotation, '__name__', str(annotation)), 'is it a class with @datatype or @abstract above it?')
+        hint = "Python's own lists can change; write List[...], with Nil and Cons, from bendml.laws" if head is list else 'is it a class with @datatype or @abstract above it?'
+        raise refuse(getattr(annotation, '__name__', str(annotation)), hint)
     if len(args) != len(head.__parameters__): raise refuse(str(annotation), f'{head.__name__} takes {len(head.__parameters__)} types in brackets')
     return Sort(head, args)
 

@@ -9,7 +9,8 @@ __all__ = ['QUICK', 'FULL', 'Found', 'candidates', 'search', 'sides', 'Theorem',
 # %% ../../nbs/16_prove.ipynb #f8205cae
 import ast, html, inspect, itertools, random
 from dataclasses import replace
-from typing import Callable, Iterator, NamedTuple
+from functools import lru_cache
+from typing import Callable, NamedTuple
 from weakref import WeakKeyDictionary
 
 from .datatypes import LawError, random_value, tuples
@@ -29,12 +30,12 @@ class Found(NamedTuple):
 QUICK, FULL = (400, 60), (3_000, 500)   # how many small and how many random values are tried
 
 # %% ../../nbs/16_prove.ipynb #dd1bbb61
-def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> Iterator[tuple]:
+@lru_cache(64)   # a law and each of its mutants are run on the same ones
+def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> tuple[tuple, ...]:
     "Tuples of values: all small ones in order of size, then random ones."
     ordered = itertools.chain.from_iterable(tuples(sorts, n) for n in range(biggest + 1))
-    yield from itertools.islice(ordered, small)
     rng = random.Random(0)
-    for _ in range(rand if sorts else 0): yield tuple(random_value(s, rng) for s in sorts)
+    return (*itertools.islice(ordered, small), *(tuple(random_value(s, rng) for s in sorts) for _ in range(rand if sorts else 0)))
 
 # %% ../../nbs/16_prove.ipynb #3f1c72e1
 def _run(claim: Callable, args: tuple) -> bool | str | None:

@@ -35,8 +35,7 @@ def _z3(text: str, steps: int, wall: float, seed: int, model: bool) -> Answer:
     import z3
     context = z3.Context()
     solver = z3.SimpleSolver(ctx=context)
-    for option, value in dict(auto_config=False, mbqi=False, random_seed=seed, rlimit=steps, timeout=int(wall*1000)).items():
-        solver.set(option, value)
+    solver.set(auto_config=False, mbqi=False, random_seed=seed, rlimit=steps, timeout=int(wall*1000))
     start = time.perf_counter()
     solver.from_string(text)
     result = str(solver.check())

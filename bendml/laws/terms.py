@@ -11,6 +11,7 @@ __all__ = ['INT', 'BOOL', 'REAL', 'Term', 'TRUE', 'FALSE', 'Sort', 'Symbol', 'Va
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Iterator, Mapping, TypeVar, Union
 
 # %% ../../nbs/10_terms.ipynb #502f9245
@@ -41,6 +42,9 @@ class Var:
     name: str
     sort: Sort
 
+    @property
+    def free(self) -> tuple['Var', ...]: return (self,)
+
 # %% ../../nbs/10_terms.ipynb #45759fbd
 @dataclass(frozen=True)
 class App:
@@ -49,6 +53,10 @@ class App:
     args: tuple['Term', ...]
     sort: Sort
 
+    def __hash__(self): return vars(self).get('hash') or vars(self).setdefault('hash', hash((self.op, self.args, self.sort)))
+    @cached_property
+    def free(self) -> tuple[Var, ...]: return free(*self.args)
+
 # %% ../../nbs/10_terms.ipynb #9261ce55
 @dataclass(frozen=True)
 class Forall:
@@ -56,6 +64,9 @@ class Forall:
     vars: tuple[Var, ...]
     body: 'Term'
     triggers: tuple[tuple['Term', ...], ...] = ()
+
+    @cached_property
+    def free(self) -> tuple[Var, ...]: return tuple(v for v in self.body.free if v not in self.vars)
 
 Term = Union[Var, App, Forall]
 
@@ -101,18 +112,13 @@ def subterms(t: Term) -> Iterator[Term]:
 # %% ../../nbs/10_terms.ipynb #a265077f
 def free(*terms: Term) -> tuple[Var, ...]:
     "The free variables, each once, in order of appearance."
-    seen = {}
-    for t in terms:
-        if isinstance(t, Forall): seen |= {v: 1 for v in free(t.body) if v not in t.vars}
-        elif isinstance(t, Var): seen[t] = 1
-        else: seen |= {v: 1 for a in t.args for v in free(a)}
-    return tuple(seen)
+    return tuple(dict.fromkeys(v for t in terms for v in t.free))
 
 # %% ../../nbs/10_terms.ipynb #4c8dca2e
 def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
     "The term, which has no quantifier, with other terms in the place of its variables."
     if isinstance(t, Var): return by.get(t, t)
-    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
+    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if any(v in by for v in t.free) else t
 
 # %% ../../nbs/10_terms.ipynb #50cb1bd1
 def at_sort(s: Sort, types: Mapping[object, Sort]) -> Sort:

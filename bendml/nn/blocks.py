@@ -17,7 +17,8 @@ from ..kernel import Buf, Size, f32, kernel, prange, requires, word
 from .elementary import exp
 from .attention import score_back
 from .room import room
-from ..tensor.gemm import COLS, ROWS, product_tile
+from ..tensor.gemm import product_tile
+from ..tiles import COLS, ROWS
 
 # %% ../../nbs/62b_blocks.ipynb #3f4988c6
 BAND = 48   # queries in a band

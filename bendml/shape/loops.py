@@ -23,7 +23,7 @@ MAX_SECONDS, MAX_TURNS = 20.0, 10_000
 def tick() -> None:
     "Refuse a trace that takes too long."
     state = current().state
-    if time.monotonic() > state.setdefault('until', time.monotonic() + MAX_SECONDS):
+    if time.thread_time() > state.setdefault('until', time.thread_time() + MAX_SECONDS):
         refuse(f'the check takes longer than {MAX_SECONDS:.0f} s',
                hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
 

@@ -22,7 +22,33 @@ from .vocab import BYTES, MOST, Vocab, VocabError, checked
 _all_ = ['StreamDecoder', 'TokenError', 'Vocab', 'VocabError']
 
 # %% ../../nbs/49_tokenizer.ipynb #bbc731d9
-class _Trainer(_Bulk):
+class _Words(_Bulk):
+    "What a tokenizer is trained on."
+    def _count(self, texts, progress):
+        "The distinct words of texts."
+        from bendml.tokenizer.counting import WordCounter
+        from bendml.tokenizer.train import as_text
+        counter = WordCounter(self._engine.pattern, self._engine.classes)
+        special, _ = self._special('all', ())
+        with _bar(None, 'B', progress) as bar:
+            def count(data, bound):
+                i = 0
+                for start, end, _ in cuts(data, special):
+                    i += counter.add(data[i:start], max(min(bound, start) - i, 0))
+                    if i < start: break
+                    i = end
+                bar.update(i)
+                return i
+            for text in [texts] if isinstance(texts, (str, bytes, Path)) else texts:
+                if isinstance(text, Path):
+                    with open(text, 'rb') as source: self._in_blocks(source, 1 << 22, special, count)
+                else:
+                    data = to_utf8(text)
+                    count(data, len(data))
+        return as_text(*counter.result())
+
+# %% ../../nbs/49_tokenizer.ipynb #a9ffd778
+class _Trainer(_Words):
     "How a tokenizer comes to be."
     @classmethod
     def train(
@@ -50,28 +76,6 @@ class _Trainer(_Bulk):
         return cls(Vocab(tuple(tokens), made, {t: len(tokens) + k for k, t in enumerate(special_tokens)},
                          pattern))
 
-    def _count(self, texts, progress):
-        "The distinct words of texts."
-        from bendml.tokenizer.train import WordCounter, as_text
-        counter = WordCounter(self._engine.pattern, self._engine.classes)
-        special, _ = self._special('all', ())
-        with _bar(None, 'B', progress) as bar:
-            def count(data, bound):
-                i = 0
-                for start, end, _ in cuts(data, special):
-                    i += counter.add(data[i:start], max(min(bound, start) - i, 0))
-                    if i < start: break
-                    i = end
-                bar.update(i)
-                return i
-            for text in [texts] if isinstance(texts, (str, bytes, Path)) else texts:
-                if isinstance(text, Path):
-                    with open(text, 'rb') as source: self._in_blocks(source, 1 << 22, special, count)
-                else:
-                    data = to_utf8(text)
-                    count(data, len(data))
-        return as_text(*counter.result())
-
 # %% ../../nbs/49_tokenizer.ipynb #83dbf421
 def _merge(text, merges: int, progress: bool | None) -> list[list[int]]:
     "Find the merges in another thread, so that the bar moves and the keyboard can interrupt."
@@ -87,8 +91,24 @@ def _merge(text, merges: int, progress: bool | None) -> list[list[int]]:
         finally: state[1] = 1
         return job.result().tolist()
 
+# %% ../../nbs/49_tokenizer.ipynb #780ddd7a
+class _Offsets(_Trainer, _Decoder):
+    "What each id stands for."
+    def offsets(self, text: str | bytes, **special) -> tuple[list[int], list[tuple[int, int]]]:
+        "The ids of a text, and the characters (of bytes: the bytes) that each stands for, `text[i:j]`; they may overlap."
+        ids, data = self.encode(text, **special), np.frombuffer(to_utf8(text), np.uint8)
+        ends = np.cumsum([len(self._table[i]) for i in ids], dtype=np.int64)
+        starts = np.concatenate([[0], ends[:-1]])[:len(ends)].astype(np.int64)
+        if not isinstance(text, str): return ids, list(zip(starts.tolist(), ends.tolist()))
+        number, edge = np.cumsum(data & 0xC0 != 0x80), _edges(text)
+        return ids, list(zip(edge[number[starts] - 1].tolist(), edge[number[ends - 1]].tolist()))
+
+def _edges(text: str) -> np.ndarray:  # int64 (characters + 1,)
+    "Where each character begins, and where the last ends. Two surrogates that make a pair are one character, as `encode` has it."
+    return np.cumsum([0, *map(len, re.findall('[\ud800-\udbff][\udc00-\udfff]|.', text, re.DOTALL))])
+
 # %% ../../nbs/49_tokenizer.ipynb #dbb54faf
-class Tokenizer(_Trainer, _Decoder):
+class Tokenizer(_Offsets):
     "A byte-pair tokenizer: text to ids and back."
     def __init__(self, vocab: Vocab): self.vocab = checked(vocab)
 
@@ -131,16 +151,3 @@ class Tokenizer(_Trainer, _Decoder):
     def count(self, text: str | bytes, **special) -> int:
         "How many ids a text has."
         return len(self.encode(text, as_array=True, **special))
-
-    def offsets(self, text: str | bytes, **special) -> tuple[list[int], list[tuple[int, int]]]:
-        "The ids of a text, and the characters (of bytes: the bytes) that each stands for, `text[i:j]`; they may overlap."
-        ids, data = self.encode(text, **special), np.frombuffer(to_utf8(text), np.uint8)
-        ends = np.cumsum([len(self._table[i]) for i in ids], dtype=np.int64)
-        starts = np.concatenate([[0], ends[:-1]])[:len(ends)].astype(np.int64)
-        if not isinstance(text, str): return ids, list(zip(starts.tolist(), ends.tolist()))
-        number, edge = np.cumsum(data & 0xC0 != 0x80), _edges(text)
-        return ids, list(zip(edge[number[starts] - 1].tolist(), edge[number[ends - 1]].tolist()))
-
-def _edges(text: str) -> np.ndarray:  # int64 (characters + 1,)
-    "Where each character begins, and where the last ends. Two surrogates that make a pair are one character, as `encode` has it."
-    return np.cumsum([0, *map(len, re.findall('[\ud800-\udbff][\udc00-\udfff]|.', text, re.DOTALL))])

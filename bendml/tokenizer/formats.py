@@ -94,6 +94,7 @@ def from_characters(path, ids: dict[str, int], pairs: list[tuple[str, str]], spe
     return checked(Vocab(tuple(tokens), tuple(merges), special, pattern, tuple(unmade)),
                    str(path))
 
+# %% ../../nbs/47_formats.ipynb #cd228bdd
 def _one_pair_each(path, tokens, merges, special, pattern) -> Vocab:
     "Of several pairs for one token, the one that merging can reach."
     order = list(dict.fromkeys(new for _, _, new in merges))

@@ -20,6 +20,7 @@
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Iterator, Mapping, TypeVar, Union
 
 
@@ -72,6 +73,9 @@ class Var:
     name: str
     sort: Sort
 
+    @property
+    def free(self) -> tuple['Var', ...]: return (self,)
+
 
 # %%
 #| export
@@ -82,6 +86,10 @@ class App:
     args: tuple['Term', ...]
     sort: Sort
 
+    def __hash__(self): return vars(self).get('hash') or vars(self).setdefault('hash', hash((self.op, self.args, self.sort)))
+    @cached_property
+    def free(self) -> tuple[Var, ...]: return free(*self.args)
+
 
 # %%
 #| export
@@ -91,6 +99,9 @@ class Forall:
     vars: tuple[Var, ...]
     body: 'Term'
     triggers: tuple[tuple['Term', ...], ...] = ()
+
+    @cached_property
+    def free(self) -> tuple[Var, ...]: return tuple(v for v in self.body.free if v not in self.vars)
 
 Term = Union[Var, App, Forall]
 
@@ -153,12 +164,7 @@ def subterms(t: Term) -> Iterator[Term]:
 #| export
 def free(*terms: Term) -> tuple[Var, ...]:
     "The free variables, each once, in order of appearance."
-    seen = {}
-    for t in terms:
-        if isinstance(t, Forall): seen |= {v: 1 for v in free(t.body) if v not in t.vars}
-        elif isinstance(t, Var): seen[t] = 1
-        else: seen |= {v: 1 for a in t.args for v in free(a)}
-    return tuple(seen)
+    return tuple(dict.fromkeys(v for t in terms for v in t.free))
 
 
 # %%
@@ -166,7 +172,7 @@ def free(*terms: Term) -> tuple[Var, ...]:
 def substitute(t: Term, by: Mapping[Var, Term]) -> Term:
     "The term, which has no quantifier, with other terms in the place of its variables."
     if isinstance(t, Var): return by.get(t, t)
-    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if t.args else t
+    return App(t.op, tuple(substitute(a, by) for a in t.args), t.sort) if any(v in by for v in t.free) else t
 
 
 # %% [markdown]

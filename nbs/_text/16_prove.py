@@ -16,7 +16,8 @@
 #| export
 import ast, html, inspect, itertools, random
 from dataclasses import replace
-from typing import Callable, Iterator, NamedTuple
+from functools import lru_cache
+from typing import Callable, NamedTuple
 from weakref import WeakKeyDictionary
 
 from bendml.laws.datatypes import LawError, random_value, tuples
@@ -46,12 +47,12 @@ QUICK, FULL = (400, 60), (3_000, 500)   # how many small and how many random val
 
 # %%
 #| export
-def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> Iterator[tuple]:
+@lru_cache(64)   # a law and each of its mutants are run on the same ones
+def candidates(sorts: tuple[Sort, ...], small: int, rand: int, biggest: int = 12) -> tuple[tuple, ...]:
     "Tuples of values: all small ones in order of size, then random ones."
     ordered = itertools.chain.from_iterable(tuples(sorts, n) for n in range(biggest + 1))
-    yield from itertools.islice(ordered, small)
     rng = random.Random(0)
-    for _ in range(rand if sorts else 0): yield tuple(random_value(s, rng) for s in sorts)
+    return (*itertools.islice(ordered, small), *(tuple(random_value(s, rng) for s in sorts) for _ in range(rand if sorts else 0)))
 
 
 # %%

@@ -6,7 +6,7 @@
 # > Prove a property of a function that you wrote, in ten minutes, including the moment when it fails.
 
 # %% [markdown]
-# The pages before this one are about how it works. This one is about using it. All that you need can be imported
+# Other pages are about how it works. This one is about using it. All that you need can be imported
 # from `bendml.laws`.
 
 # %%

@@ -176,12 +176,15 @@ def _filled(walk: KernelWalk, buffer: Buffer, node: ast.AST) -> Iterator[Check]:
 
 # %%
 #| export
-def conditions(source: Source) -> list[Check]:
-    "Everything that has to be proved for a kernel to be safe; `KernelError` for what is not understood."
-    walk = KernelWalk(source).run()
+def noted(walk: KernelWalk) -> list[Check]:
+    "Everything that has to be proved for a kernel to be safe, from a walk through it."
     checks = walk.checks + list(races(walk))
     for kind, buffer, node in walk.promises: checks += (_filled if kind == 'filled' else _once)(walk, buffer, node)
     return checks
+
+def conditions(source: Source) -> list[Check]:
+    "The same for a kernel that was not walked through yet; `KernelError` for what is not understood."
+    return noted(KernelWalk(source).run())
 
 
 # %% [markdown]
@@ -212,6 +215,12 @@ def stays_up(x: Term, c: Term) -> Term:
     "A product of two numbers that are not negative is not negative."
     return implies((less(literal(0), c, '<='), less(literal(0), x, '<=')), less(literal(0), App('*', (x, c), INT), '<='))
 
+
+# %% [markdown]
+# Where do they apply? To each two products that have a factor in common.
+
+# %%
+#| export
 def _factors(t: Term) -> list[Term]:
     return [f for a in t.args for f in _factors(a)] if isinstance(t, App) and t.op == '*' else [t]
 
@@ -238,6 +247,13 @@ def hinted(check: Check) -> Check:
     "A condition, with facts about its products."
     return check._replace(facts=(*check.facts, *hints(check.facts, check.goal)))
 
+
+# %% [markdown]
+# Two more forms of a condition are easier for cvc5. In one, every "for all" is replaced by what it says of a few numbers: it then says less,
+# so only a proof of it counts. In the other, products and quotients of equal numbers are told to be equal.
+
+# %%
+#| export
 def grounded(check: Check) -> Check:
     "A condition in which each `for all` is what it says of some numbers in the goal: of the cells' indices, and of names, those first of which least is known."
     cells = [t.args[1] for t in subterms(check.goal) if isinstance(t, App) and t.op == 'select']
@@ -250,7 +266,6 @@ def grounded(check: Check) -> Check:
             numbers = dict.fromkeys([*names, *cells] if len(rule.vars) == 1 else names[:4])
             out += [implies(tuple(given), substitute(rule.body, dict(zip(rule.vars, at)))) for at in product(numbers, repeat=len(rule.vars))]
     return check._replace(facts=tuple(out[:300]))
-
 
 def alike(check: Check) -> Check:
     "A condition, and with it that products and quotients of equal numbers are equal."

@@ -178,8 +178,8 @@ def known(check: Check) -> Check:
     return check._replace(facts=tuple(facts))
 
 def functional(source: Source) -> list[Check]:
-    "What has to be proved for a kernel to compute what it says; nothing if it says nothing."
-    return [known(c) for c in Claims(source).run().checks] if KernelWalk(source).run().functional else []
+    "What has to be proved for a kernel to compute what it says; nothing if it says nothing of values."
+    return [known(c) for c in Claims(source).run().checks]
 
 
 # %% [markdown]

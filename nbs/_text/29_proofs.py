@@ -14,13 +14,13 @@
 #| hide
 #| export
 import ast, hashlib, importlib.metadata, importlib.util
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator, NamedTuple
 
-from bendml.kernel.conditions import alike, conditions, grounded, hinted, text, told
+from bendml.kernel.conditions import alike, grounded, hinted, noted, text, told
 from bendml.kernel.contracts import KernelError, Source
 from bendml.kernel.functional import broken_promise, functional
 from bendml.kernel.calls import KernelWalk
@@ -30,7 +30,7 @@ from bendml.laws.kept import Kept, name_of
 from bendml.laws.read import Function, function_of, read_source
 from bendml.laws.reflect import symbols
 from bendml.laws.solvers import SOLVERS, Answer, discharge
-from bendml.laws.terms import FALSE, TRUE
+from bendml.laws.terms import FALSE, App, Forall, Term, Var, substitute, subterms
 
 
 # %%
@@ -38,42 +38,106 @@ from bendml.laws.terms import FALSE, TRUE
 def needed(check: Check, core: tuple[str, ...]) -> Check:
     "A condition with no more facts than z3 used; all of them if it did not say."
     facts = told(check)
-    return check._replace(facts=tuple(facts[n] for n in sorted(int(c.removeprefix('known')) for c in core))) if core else check
+    return check._replace(facts=tuple(facts[n] for n in sorted(int(c.removeprefix('known')) for c in core if c != 'goal'))) if core else check
 
-def _ask(check: Check) -> dict[str, Answer]:
-    "What each solver says, its `unsat` if it comes to that."
-    said: dict[str, Answer] = {}
-    def ask(solver: str, check: Check, wall: float, named: bool = False, weaker: bool = False) -> bool:
-        "One more try, unless there is an answer; is there none yet? From a weaker condition only a proof counts."
-        if solver not in said or said[solver].result == 'unknown':
-            spent = said[solver].seconds if solver in said else 0.0
-            a, = discharge(text(check, named), (solver,), wall=wall)
-            said[solver] = replace(a, seconds=a.seconds + spent, result='unknown' if weaker and a.result == 'sat' else a.result)
-        return said[solver].result == 'unknown'
+def _ask(said: dict[str, Answer], solver: str, check: Check, wall: float, named: bool = False, weaker: bool = False) -> bool:
+    "One more try, unless there is an answer; is there none yet? From a weaker condition only a proof counts."
+    if solver not in said or said[solver].result == 'unknown':
+        spent = said[solver].seconds if solver in said else 0.0
+        a, = discharge(text(check, named), (solver,), wall=wall)
+        said[solver] = replace(a, seconds=a.seconds + spent, result='unknown' if weaker and a.result == 'sat' else a.result,
+                               core=a.core or ('goal',)*named)   # it used no fact: the goal holds by itself
+    return said[solver].result == 'unknown'
+
+def _prove(check: Check) -> tuple[dict[str, Answer], Check | None]:
+    "What z3 says, and of which condition; of none if there are small sizes for which it fails."
+    ask = partial(_ask, said := {})
     if ask('z3', check, 0.7, named=True):
-        if ask('z3', check, 0.7) and ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said
+        if ask('z3', check, 0.7) and ask('cvc5', check, 0.7) and smallest(check, most=3, seconds=1.5): return said, None
         if 'sat' not in (a.result for a in said.values()): ask('z3', check := hinted(check), 5.0, named=True)
-    if any(a.result == 'sat' for a in said.values()): return said
-    few = needed(check, said['z3'].core)
+    return said, check
+
+def _confirm(said: dict[str, Answer], check: Check | None) -> dict[str, Answer]:
+    "And what cvc5 says, to the facts that z3 used before it is asked about all of them."
+    if check is None or any(a.result == 'sat' for a in said.values()): return said
+    ask, few = partial(_ask, said), needed(check, said['z3'].core)
     ask('cvc5', hinted(few), 0.3)
     if said['cvc5'].reason == 'wall': ask('cvc5', hinted(check), 0.5)   # more facts, and perhaps less to search
     (ask('cvc5', few, 0.7) and ask('cvc5', grounded(few), 0.7, weaker=True) and ask('cvc5', alike(grounded(few)), 2.0, weaker=True)
      and ask('cvc5', hinted(few), 5.0) and ask('cvc5', check, 2.0))
     return said
 
+def proved(said: dict[str, Answer], by: Callable) -> bool:
+    "Is something proved by `any` solver, or by `all` of them?"
+    return by(s in said and said[s].result == 'unsat' for s in SOLVERS)
+
 
 # %% [markdown]
-# Kernels that differ only in the type of their cells ask the same questions. Each is put once.
+# ## Instances of what was proved
+#
+# From $i < n$ and $0 \le m$ follows $i m + m \le n m$: what was proved of these symbols holds of any others, since nothing else was known
+# of them. Half of all conditions are such an instance of one that was proved before. A lemma is what was proved and the facts that it took.
+# Whether it says something about another condition is a matter of putting in the other symbols and looking.
 
 # %%
 #| export
-_SAID: dict[str, dict[str, Answer]] = {}
+class Lemma(NamedTuple):
+    "That the goal follows from the facts, for all values of their symbols."
+    facts: tuple[Term, ...]
+    goal: Term
+    said: Future     # what both solvers said to it
 
-def answers(check: Check) -> dict[str, Answer]:
-    "What each solver says to a condition; what was asked before is not asked again."
-    question = text(check).split('\n', 1)[1]   # without its title
-    if question not in _SAID: _SAID[question] = _ask(check)
-    return _SAID[question]
+def gives(lemma: Lemma, check: Check, at: dict[Var, Var]) -> bool:
+    "Is a condition what a lemma says, with these symbols in the place of its own?"
+    return substitute(lemma.goal, at) == check.goal and set(check.facts).issuperset(substitute(f, at) for f in lemma.facts)
+
+
+# %% [markdown]
+# Which symbols? Those that stand in the same places. A goal must have the form of the lemma's, and for each of its facts there must be one of
+# the same form, so that all agree on the symbols.
+
+# %%
+#| export
+@lru_cache(None)
+def form(t: Term) -> tuple[tuple, tuple[Var, ...]]:
+    "How a term looks when its symbols have no names, and the symbols in order. A `for all` is only like itself."
+    if any(isinstance(s, Forall) for s in subterms(t)): return (t,), t.free
+    parts = list(subterms(t))
+    return tuple((s.op, len(s.args)) if isinstance(s, App) else s.sort for s in parts), tuple(s for s in parts if isinstance(s, Var))
+
+def together(at: dict, here: tuple[Var, ...], there: tuple[Var, ...]) -> dict | None:
+    "Symbols in the place of others, and these ones too; None if they do not agree."
+    at = dict(at)
+    return at if all(at.setdefault(v, w) == w for v, w in zip(here, there)) else None
+
+def places(lemma: Lemma, known: dict[tuple, list], at: dict | None) -> dict | None:
+    "The symbols that make each fact of a lemma one of those that are known, by their forms: the first that agree with those before."
+    for f in lemma.facts if at is not None else ():
+        look, symbols = form(f)
+        at = next((more for other in known.get(look, ()) if (more := together(at, symbols, other)) is not None), None)
+        if at is None: return None
+    return at
+
+
+# %%
+#| export
+_LEMMAS: dict[tuple, list[Lemma]] = {}   # the goal's form -> what was proved
+
+def learn(check: Check, said: Future) -> None:
+    "Keep what was proved, the facts with the fewest other symbols than the goal's first: those leave the least choice."
+    goal = {*check.goal.free}
+    near = sorted(told(check), key=lambda f: (len({*f.free} - goal), -len({*f.free} & goal)))
+    _LEMMAS.setdefault(form(check.goal)[0], []).append(Lemma(tuple(near), check.goal, said))
+
+def instance(check: Check) -> Lemma | None:
+    "A lemma that gives a condition; None if there is none."
+    look, symbols = form(check.goal)
+    known: dict[tuple, list] = {}
+    for f in told(check)*(look in _LEMMAS): known.setdefault(form(f)[0], []).append(form(f)[1])
+    for lemma in _LEMMAS.get(look, ()):
+        at = places(lemma, known, together({}, form(lemma.goal)[1], symbols))
+        if at is not None and gives(lemma, check, {v: w for v, w in at.items() if v != w}): return lemma
+    return None
 
 
 # %% [markdown]
@@ -99,15 +163,28 @@ def _specification(source: Source, check) -> dict[str, Answer]:
 
 
 # %% [markdown]
-# While cvc5 confirms one condition, z3 is at the next.
+# While cvc5 confirms one condition, z3 is at the next. What is asked does not depend on who is faster: z3 is asked in order, and what it has
+# proved is a lemma for the next condition at once. Should cvc5 not confirm it, that condition is put to both after all.
 
 # %%
 #| export
+def _asked(checks: list[Check], pool: ThreadPoolExecutor) -> Iterator[tuple[Future, bool]]:
+    "What the solvers will have said to each condition, and whether they were asked about another one, of which it is an instance."
+    for check in checks:
+        if lemma := instance(check): yield lemma.said, True; continue
+        said, asked = _prove(check)
+        future = pool.submit(_confirm, said, asked)
+        if said['z3'].result == 'unsat': learn(needed(asked, said['z3'].core), future)
+        yield future, False
+        if said['z3'].result != 'unsat' and not proved(future.result(), any): return   # one that fails is enough
+
 def _all_answers(checks: list[Check]) -> Iterator[dict[str, Answer]]:
-    "What the solvers say to each condition, in order; those that are not waited for are not asked."
-    pool = ThreadPoolExecutor(len(SOLVERS))
-    try: yield from pool.map(answers, checks)
-    finally: pool.shutdown(cancel_futures=True)
+    "What the solvers say to each condition, in order; nothing more after one that neither proves."
+    with ThreadPoolExecutor(1) as pool:
+        for check, (future, other) in zip(checks, list(_asked(checks, pool))):
+            if not other: yield future.result()
+            elif proved(future.result(), all): yield {s: Answer(s, 'unsat', 0.0) for s in SOLVERS}
+            else: yield _confirm(*_prove(check))
 
 
 # %%
@@ -125,14 +202,15 @@ class Proof:
 
 def prove_source(source: Source) -> Proof:
     "Prove a kernel; `KernelError` with the smallest failing sizes if a condition is not proved."
-    checks, claims = conditions(source), functional(source)
+    walk = KernelWalk(source).run()
+    checks, claims = noted(walk), functional(source) if walk.functional else []
     _possible(source)
     found = [_specification(source, c) for c in dict.fromkeys(c for f in specifications(claims) for c in f.checks)]
-    for n, (check, said) in enumerate(zip(checks + claims, _all_answers(checks + claims))):
-        if all(a.result != 'unsat' for a in said.values()) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
+    for n, (check, said) in enumerate(zip(checks + claims, _all_answers(checks + claims), strict=True)):
+        if not proved(said, any) or any(a.result == 'sat' for a in said.values()): raise refusal(source, check) if n < len(checks) else broken_promise(source, check)
         found.append(said)
     seconds = lambda solver: round(sum(said[solver].seconds for said in found if solver in said), 3)
-    confirmed = sum(all(a.result == 'unsat' for a in said.values()) for said in found)
+    confirmed = sum(proved(said, all) for said in found)
     versions = ', '.join(f'{n} {importlib.metadata.version(p)}' for n, p in (('z3', 'z3-solver'), ('cvc5', 'cvc5')))
     return Proof(source.name, len(found), confirmed, len(found) - len(checks), seconds('z3'), seconds('cvc5'), versions)
 

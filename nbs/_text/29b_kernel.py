@@ -12,6 +12,8 @@
 #   cells, that no integer leaves 64 bits, and that every loop ends; or a refusal that shows the smallest sizes on which it fails;
 # - the function, compiled by numba, behind a check of its arguments that takes a microsecond;
 # - the same function in plain Python, to compare with.
+#
+# [Check your own kernels](29d_command.ipynb) writes one, step by step. This page is about how it is made.
 
 # %%
 #| hide

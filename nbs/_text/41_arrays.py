@@ -161,7 +161,10 @@ def vec(
     values: Sequence[float],
 ) -> np.ndarray:  # (n,)
     "A vector from a list of numbers; `TensorError` if one is not a number, or too large for float32."
-    try: x = np.array([float(v) for v in values])
+    try:
+        values = list(values)
+        if np.iscomplexobj(np.array(values)): raise TypeError('complex numbers')
+        x = np.array([float(v) for v in values])
     except (TypeError, ValueError, OverflowError) as e: raise TensorError('vec', 'not a list of numbers', 'numbers', str(e)) from None
     with np.errstate(over='ignore'): y = x.astype(float32)
     if (lost := np.isinf(y) & np.isfinite(x)).any():

@@ -22,9 +22,10 @@ from numba import prange
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, requires
-from bendml.simd import (COLS, HIGH, LONG, ROWS, has_avx512, lanes, load, splat, store, tile, tile_fma, tile_load, tile_mul_add, tile_store,
-                         wide, wide_fma, wide_load, wide_store)
+from bendml.simd import load, splat, store
 from bendml.tensor.arrays import TensorError, dense, result, typed
+from bendml.tiles import (COLS, HIGH, LONG, ROWS, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store,
+                          wide, wide_fma, wide_load, wide_store)
 
 # %% [markdown]
 # ## Rung 1: three loops
@@ -165,7 +166,7 @@ def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: 
 # %% [markdown]
 # ## Rung 5: longer registers
 #
-# *Hypothesis: fewer, longer instructions.* Where registers hold [sixteen numbers](04_simd.ipynb), one tile of 12×32 takes the place of four,
+# *Hypothesis: fewer, longer instructions.* Where registers hold [sixteen numbers](04a_tiles.ipynb), one tile of 12×32 takes the place of four,
 # and 14 loads are enough for 24 multiplications, instead of 8 for 12. Each number is rounded as before, so no bit changes.
 # The sequential order stays with four tiles: its multiplications and additions go to different units, which twelve registers keep busy.
 
@@ -181,8 +182,8 @@ def product_wide(k: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32
         for p in range(k): t = wide_fma(t, a, i + p*da, step, b, j + 32*p)
         wide_store(c, at, stride, t)
     else:
-        for x in range(0, HIGH, ROWS):
-            for y in range(0, LONG, COLS): product_tile(k, a, i + x*step, da, step, b, j + y, LONG, c, at + x*stride + y, stride, first, fused)
+        for y in range(0, LONG, COLS):
+            for x in range(0, HIGH, ROWS): product_tile(k, a, i + x*step, da, step, b, j + y, LONG, c, at + x*stride + y, stride, first, fused)
 
 
 # %% [markdown]
@@ -227,6 +228,9 @@ def product_block(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panel_a: Buf[f32]
                 product_cut(deep, a, at_a + i*ar, ac, ar, panels, q, c, to, stride, rows, cols, first, fused, square)
             else: product_cut(deep, panel_a, (i - copied)*deep, HIGH, 1, panels, q, c, to, stride, rows, cols, first, fused, square)
 
+
+# %%
+#| export
 @kernel
 def product_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf[f32], at_b: Size, c: Buf[f32], at: Size, stride: Size, n: Size, k: Size, m: Size, fused: bool):
     "The part of c (n, m) that begins at `at`: rows of a times panels."
@@ -239,7 +243,7 @@ def product_panels(a: Buf[f32], at_a: Size, ar: Size, ac: Size, panels: Buf[f32]
         deep = min(DEEP, k - p)
         for i in range(0, n, TALL):
             tall = min(TALL, n - i)
-            copied = tall - tall % HIGH if ac == 1 else 0
+            copied = tall - tall % HIGH if ac == 1 and ar % 1024 != 0 else 0   # rows 4 KB apart push each other out of the nearest cache
             if copied < tall: pack_rows(a, at_a + (i + copied)*ar + p*ac, ar, ac, tall - copied, deep, panel_a)
             for j in range(0, m, SPAN):
                 span = min(SPAN, m - j)
@@ -302,9 +306,10 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 # `np.dot(a, b, out=c)` calls it directly. It is free to choose its own order of additions.
 #
 # It also has threads of its own, and those that have nothing to do keep their cores for up to 25 milliseconds, looking for more
-# work. Our loops before and after a product want these cores. So with long registers only small products go to the library, which
-# are over before a sleeping thread of ours has woken. Without them its inner loops win on one thread, and there rung 4 computes
-# large products on several.
+# work. Our loops before and after a product want these cores. So a large product on several threads is computed by rung 5, on
+# the threads that all our loops share. A small one is over before a sleeping thread of ours has woken, and goes to the library, as does
+# any product on one thread, where its inner loops win by a twentieth. [Layers](60c_products.ipynb), whose products stand between
+# loops, ask for rung 5 earlier.
 #
 # ## Multiplying
 #
@@ -313,7 +318,7 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 
 # %%
 #| export
-SMALL, MIDDLE, BIG = 20_000, 2_000_000, 2**28  # multiplications: below, threads cost more than they save; up to these the library is faster, with long registers and without
+SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
 
 def _tall(n: int, threads: int) -> int:
     "How many rows a band has: whole tiles, at most a block, and as many bands for each thread."
@@ -336,10 +341,11 @@ def product(
     a: np.ndarray,     # (n, k) float32, contiguous or a transposed view
     b: np.ndarray,     # (k, m) likewise
     c: np.ndarray,     # (n, m) contiguous: where to put it
-    add: bool = False  # add to what is in c
+    add: bool = False, # add to what is in c
+    least: int = BIG   # multiplications from which on it is done by panels; below, and always on one thread unless this is given, by the library
 ) -> None:
     "c = a b, or c += a b, the fastest way, for arrays that are known to fit."
-    if a.size*b.shape[1] >= (MIDDLE if has_avx512() else BIG if get_threads() > 1 else np.inf): _panels(a, b, c, add, True)
+    if a.size*b.shape[1] >= least and (least < BIG or get_threads() > 1): _panels(a, b, c, add, True)
     elif add: c += np.dot(a, b)
     else: np.dot(a, b, out=c)
 
@@ -450,9 +456,9 @@ set_threads(before)
 for name, (s, l) in speed.items(): print(f'{name:16} {s:6.1f}  {l:6.1f}  billion a second')
 
 # %% [markdown]
-# Two things are worth a second look. The rungs that keep the sequential order are as fast as the fused ones or nearly so: this
-# processor multiplies and adds in different units, so that two instructions cost little more than one. And rung 3 falls
-# behind on the large matrix, where the columns of $B$ are 4 KB apart.
+# Two things are worth a second look. The sequential order costs a fifth: it has two instructions for each of the others' one, and the
+# sixteen columns of a tile are every other line of a panel of 32. And rung 3 falls behind on a large matrix, where the columns of $B$
+# are 4 KB apart, as soon as memory has other work as well.
 
 # %% [markdown]
 # ## What this does not show

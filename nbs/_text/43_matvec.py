@@ -134,6 +134,9 @@ def fix_i8(x: Buf["c", f32], c: Size, d: Buf["c//256*224", f32], steps: Buf["(c 
         if steps[s] > f32(0):
             for q in range(n//256): split256(x, p + 256*q, f32(1)/steps[s], 128, d, (p//256 + q)*224)
 
+
+# %%
+#| export
 _dot_i8 = _dot(i8, products_i8, load_i8, one_i8)
 
 @kernel
@@ -154,6 +157,9 @@ def rows_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], d: Buf["c
                 y[i] += hsum(total)*steps[s] + _dot_i8(w, i*c + p + 256*split, x, p + 256*split, n - 256*split)
         for i in range(group, last): y[i] *= scale[i]
 
+
+# %%
+#| export
 @kernel
 def bands_i8(w: Buf["r*c", i8], scale: Buf["r", f32], x: Buf["c", f32], d: Buf["c//256*224", f32], y: Buf["r", f32], r: Size, c: Size, parts: Size, split: bool):
     "The same in `parts` bands of rows. d is room for the bytes of x."

@@ -183,8 +183,8 @@ def encode_words(text, i, n, bound, pattern, tables, memory, out):
 #
 # Each thread makes one call and does not hold Python's lock meanwhile. A counter that all threads share hands the texts
 # out: whoever is ready takes the next few. The processor adds to it in one indivisible step, for which numba has no
-# word, so we tell the compiler. The ids of a text, never more than it has bytes, go to the same place in `out` as its
-# bytes have in `text`, so that no two threads write to the same cells.
+# word, so we tell the compiler. Each thread writes the ids of its texts into an array of its own, one text behind another, and
+# notes where they are.
 
 # %%
 #| export
@@ -197,12 +197,14 @@ def _take(typingctx, counter, count):
     return types.int64(counter, types.int64), codegen
 
 @njit(nogil=True, cache=True)
-def encode_texts(text, starts, ends, counter, step, counts, pattern, tables, memory, out):
-    "Encode texts that no other thread has taken, `step` at a time, until none is left; `counts`: how many tokens each has."
-    first = _take(counter, step)
+def encode_texts(text, starts, ends, counter, step, me, places, pattern, tables, memory, out):
+    "Encode texts that no other thread has taken, `step` at a time, until none is left; `places`: who did it, and from where to where."
+    at, first = 0, _take(counter, step)
     while first < len(starts):
         for k in range(first, min(first + step, len(starts))):
-            counts[k] = encode_words(text, starts[k], ends[k], ends[k], pattern, tables, memory, out[starts[k]:])[1]
+            _, count = encode_words(text, starts[k], ends[k], ends[k], pattern, tables, memory, out[at:])
+            places[k, 0], places[k, 1], places[k, 2] = me, at, at + count
+            at += count
         first = _take(counter, step)
 
 

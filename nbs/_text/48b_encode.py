@@ -13,7 +13,7 @@
 #| hide
 #| export
 import os, re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
@@ -117,23 +117,22 @@ class _Ids(_Engine):
 #| export
 class _ManyIds(_Ids):
     "From many texts to ids, in several threads."
-    def _each(self, texts: list[bytes], threads: int) -> list[np.ndarray]:
-        "The ids of each text, in scratch space."
+    def _each(self, texts: list[bytes], threads: int, meanwhile: Callable) -> list[np.ndarray]:
+        "The ids of each text; this thread first does something else, while the others begin."
         e, sizes = self._engine, np.fromiter(map(len, texts), np.int64, len(texts))
         text, ends = np.frombuffer(GAP.join([*texts, e.pad]), np.uint8), np.cumsum(sizes + len(GAP)) - len(GAP)
-        starts, counts, out = ends - sizes, np.empty(len(texts), np.int64), np.empty(len(text), np.int32)
         counter, step = np.zeros(1, np.int64), max(1, len(texts)//(16*threads))
-        def work():
+        outs, places = [np.empty(len(text), np.int32) for _ in range(threads)], np.empty((len(texts), 3), np.int64)
+        def work(me):
             mine = self._take()
-            e.memory.encode_texts(text, starts, ends, counter, step, counts, e.pattern, e.tables, mine[0], out)
+            e.memory.encode_texts(text, ends - sizes, ends, counter, step, me, places, e.pattern, e.tables, mine[0], outs[me])
             e.idle.append(mine)
-        if threads > 1:
-            with ThreadPoolExecutor(threads - 1) as pool:
-                others = [pool.submit(work) for _ in range(threads - 1)]
-                work()
+        with ThreadPoolExecutor(threads) as pool:
+            others = [pool.submit(work, k) for k in range(1, threads)]
+            meanwhile()
+            work(0)
             for job in others: job.result()
-        else: work()
-        return [self._complete(out[i:i + n], t) for i, n, t in zip(starts.tolist(), counts.tolist(), texts)]
+        return [self._complete(outs[who][i:j], t) for (who, i, j), t in zip(places.tolist(), texts)]
 
 
 # %% [markdown]
@@ -164,10 +163,12 @@ class _Encoder(_ManyIds):
 
     def _texts(self, texts: list[bytes], special: dict, refused: list, as_array: bool, threads: int = 1) -> list:
         "The ids of each text."
-        for text in texts: ordinary(text, refused)
+        def check():
+            for text in texts: ordinary(text, refused)
         found = [list(cuts(text, special)) for text in texts] if special else None
         pieces = [p for text, places in zip(texts, found) for p in between(text, places)] if special else texts
-        parts = [ids.copy() if as_array else ids.tolist() for ids in self._each(pieces, min(threads, len(pieces) or 1))]
+        parts = self._each(pieces, min(threads, len(pieces) or 1), check)
+        if not as_array: parts = [ids.tolist() for ids in parts]
         if not special: return parts
         left = iter(parts)
         return [with_special(left, places, as_array) for places in found]
@@ -234,13 +235,14 @@ def with_special(parts: Iterator, places: list[tuple[int, int, int]], as_array: 
 # %% [markdown]
 # ## Many texts, and texts larger than memory
 #
-# The compiled loop does not hold Python's lock, so plain threads are enough, each with a memory of its own. A file is
+# The compiled loop does not hold Python's lock, so plain threads are enough, each with a memory of its own. While they work,
+# the text is searched for special tokens that are to be refused; what was encoded of a refused text is thrown away. A file is
 # read block by block, and what the next block could still change is kept back.
 
 # %%
 #| export
-class _Bulk(_Encoder):
-    "Encoding in bulk."
+class _Batches(_Encoder):
+    "Encoding many texts."
     def encode_batch(
         self,
         texts: Iterable[str | bytes],
@@ -248,7 +250,7 @@ class _Bulk(_Encoder):
         threads: int | None = None,   # None: one for each core
         allowed_special: Iterable[str] | str = (),        # as in `encode`
         disallowed_special: Iterable[str] | str = 'all',
-        as_array: bool = False,       # a list of arrays, made several times faster than lists
+        as_array: bool = False,       # a list of arrays, made several times faster than lists; many share one block of memory
     ) -> list:
         "The ids of each text, several texts at a time."
         threads = at_least_one('threads', os.cpu_count() or 1 if threads is None else threads)
@@ -263,6 +265,11 @@ class _Bulk(_Encoder):
         use(group)
         return found
 
+
+# %%
+#| export
+class _Bulk(_Batches):
+    "Encoding what is larger than memory."
     def encode_file(
         self,
         path: str | os.PathLike,     # a text file of any size

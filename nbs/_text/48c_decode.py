@@ -56,6 +56,9 @@ class _Decoder:
         "A decoder for ids that come one by one."
         return StreamDecoder(self, errors)
 
+
+# %%
+#| export
 def _numbers(ids: Iterable[int]) -> np.ndarray:
     "Ids as an array of whole numbers with one axis."
     given = ids if isinstance(ids, np.ndarray) else list(ids) if isinstance(ids, Iterable) else [None]
@@ -65,6 +68,9 @@ def _numbers(ids: Iterable[int]) -> np.ndarray:
     if found.ndim == 1 and all(type(i) is int for i in given): return np.asarray(given, object)  # none, or past 64 bits
     raise TypeError(f'not a list of ids\n- expected : whole numbers\n- observed : {repr(ids)[:80]}')
 
+
+# %%
+#| export
 class StreamDecoder:
     "Gives text as soon as it is complete."
     def __init__(self, tokenizer: _Decoder, errors: str = 'replace'):

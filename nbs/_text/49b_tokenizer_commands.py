@@ -27,6 +27,7 @@ from bendml.tokenizer import TokenError, Tokenizer
 def _load(name: str, pattern: str) -> Tokenizer:
     "The tokenizer that a command names."
     try: return Tokenizer.gpt2() if name == 'gpt2' else Tokenizer.load(name, pattern=pattern)
+    except FileNotFoundError: raise click.ClickException(f'no such tokenizer\n- expected : gpt2, or a file\n- observed : {name}') from None
     except (OSError, ValueError) as e: raise click.ClickException(str(e)) from None
 
 def _inputs(files: tuple[str, ...]) -> Iterator[bytes]:

@@ -64,6 +64,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return call(ufunc, inputs, options)
     def __array_function__(self, fn, types, args, kwargs): return call(fn, args, kwargs)
     def __array__(self, *_, **__): raise GradError('a traced array became a plain one', 'operations of NumPy', 'np.asarray or a function outside of the table', 'the derivative would be lost')
+    def __float__(self): raise GradError('a traced number became a plain one', 'operations of NumPy', 'float(x), a function of math, or y[i] = x', 'np.sin(x) instead of math.sin(x), np.stack(...) instead of y[i] = x')
     def __setitem__(self, index, value): raise GradError('an assignment into an array', 'a new array', 'x[...] = value', 'np.where chooses between two arrays')
     def __bool__(self): raise GradError('a truth value', 'a comparison', 'a traced array')
 

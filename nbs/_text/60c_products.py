@@ -19,13 +19,16 @@ from numpy import float32
 
 from bendml.nn.room import room
 from bendml.tensor import gemm
-
+from bendml.tiles import has_avx512
 
 # %% [markdown]
-# Layers are also run on `float64`, to check derivatives, and on symbols, to prove them. NumPy multiplies those.
+# Products that the library would do as fast are not left to it, since its threads go on looking for work for milliseconds after each of them, and
+# keep a core from the loops that follow. Layers are also run on `float64`, to check derivatives, and on symbols, to prove them. NumPy multiplies those.
 
 # %%
 #| export
+TINY = 2_000_000   # multiplications from which on panels are as fast, where registers are long
+
 def _flat(x: np.ndarray) -> bool: return x.dtype == float32 and (x.flags.c_contiguous or x.flags.f_contiguous)
 
 def product(
@@ -43,7 +46,7 @@ def product(
         out += np.matmul(a, b)
         return out
     if out is None: out = room(n, m)
-    gemm.product(a, b, out, add)
+    gemm.product(a, b, out, add, TINY if has_avx512() else gemm.BIG)
     return out
 
 

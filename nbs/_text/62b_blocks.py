@@ -29,7 +29,8 @@ from bendml.kernel import Buf, Size, f32, kernel, prange, requires, word
 from bendml.nn.elementary import exp
 from bendml.nn.attention import score_back
 from bendml.nn.room import room
-from bendml.tensor.gemm import COLS, ROWS, product_tile
+from bendml.tensor.gemm import product_tile
+from bendml.tiles import COLS, ROWS
 
 # %%
 #| export

@@ -159,8 +159,10 @@ def shares(scores: Buf[f32], at: Size, visible: Size, width: Size, scale: f32):
 def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size, qkv: Buf[f32], keys: Buf[f32], values: Buf[f32], out: Buf["N*(8*d)", f32]):
     "A head's attention for N tokens that stand at `pos` and after it. Their queries begin at qkv[first], `far` apart."
     requires(1 <= d, 1 <= N, first + (N - 1)*far + 8*d <= len(qkv), start + (pos + N)*(8*d) <= len(keys), start + (pos + N)*(8*d) <= len(values))
-    requires(len(qkv) < 2**44, len(keys) < 2**44, len(values) < 2**44, pos + N < 2**30, d < 2**20)
+    requires(len(qkv) < 2**44, len(keys) < 2**44, len(values) < 2**44, pos + N < 2**20, d < 2**10)
     width = pos + N + 8
+    assert (pos + N + 31)*(8*d) <= (2**20 + 31)*(8*d)
+    assert (8*d + 31)*(pos + N) <= (2**13 + 31)*(pos + N)
     scores = np.empty(QUERIES*width + 8, f32)
     scale = f32(1)/f32(math.sqrt(f32(8*d)))
     for b in range((N + QUERIES - 1)//QUERIES):
@@ -168,6 +170,8 @@ def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size
         seen = pos + QUERIES*b + own
         assert (QUERIES*b)*far + (own - 1)*far <= (N - 1)*far
         assert seen*(8*d) <= (pos + N)*(8*d)
+        assert (seen + 31)*(8*d) <= (pos + N + 31)*(8*d)
+        assert (8*d + 31)*seen <= (8*d + 31)*(pos + N)
         assert (own - 1)*width + width <= QUERIES*width
         assert (QUERIES*b)*(8*d) + own*(8*d) <= N*(8*d)
         gemm_panels(qkv, first + (QUERIES*b)*far, far, 1, keys, start, 1, 8*d, scores, 0, width, own, 8*d, seen, True)
@@ -189,9 +193,9 @@ def attend_head(first: Size, far: Size, start: Size, d: Size, pos: Size, N: Size
 def read_layer(G: Size, share: Size, d: Size, T: Size, c: Size, e: Size, f: Size, qkv_units: Size, up_units: Size, eps: f32, centred: bool, gated: bool, turned: bool,
                w: Buf[f32], qkv_size: Size, qkv_at: Size, o_size: Size, o_at: Size, up_size: Size, up_at: Size, down_size: Size, down_at: Size, v: Buf[f32], bias: Size,
                cos: Buf["T*(4*d)", f32], sin: Buf["T*(4*d)", f32], R: Size, region: Size, keys: Buf["R*(T*(8*d))", f32], values: Buf["R*(T*(8*d))", f32], pos: Size,
-               N: Size, x: Buf["N*(32*c)", f32], qkv: Buf["N*(16*qkv_units)", f32], o: Buf["(G*share)*(N*(8*d))", f32], new: Buf["N*(32*c)", f32], parts: Size):
-    "N tokens, whose rows are in x, through one layer: the new rows in `new`. qkv and o are room for what lies between."
-    requires(1 <= parts, parts < 2**20, 1 <= N, pos + N <= T, region + G <= R, 1 <= d, (G*share)*(8*d) == 32*e, (G*share + 2*G)*(8*d) <= 16*qkv_units)
+               N: Size, skip: Size, x: Buf["N*(32*c)", f32], qkv: Buf["N*(16*qkv_units)", f32], o: Buf["(G*share)*(N*(8*d))", f32], new: Buf["N*(32*c)", f32], parts: Size):
+    "N tokens, whose rows are in x, through one layer: the new rows, but for the first `skip`, in `new`. qkv and o are room for what lies between."
+    requires(1 <= parts, parts < 2**20, skip < N, pos + N <= T, region + G <= R, 1 <= d, (G*share)*(8*d) == 32*e, (G*share + 2*G)*(8*d) <= 16*qkv_units)
     requires(up_units == 4*f if gated else up_units == 2*f, len(keys) < 2**44, len(w) < 2**44, len(v) < 2**44, T < 2**20, G < 2**10, share < 2**10, d < 2**10)
     requires(c < 2**20, e < 2**20, f < 2**20, qkv_units < 2**20, len(qkv) < 2**44, len(o) < 2**44, len(x) < 2**44)
     requires(qkv_size <= 512, o_size <= 512, up_size <= 512, down_size <= 512, qkv_at + qkv_units*(c*qkv_size) <= len(w), o_at + (2*c)*(e*o_size) <= len(w))
@@ -223,26 +227,32 @@ def read_layer(G: Size, share: Size, d: Size, T: Size, c: Size, e: Size, f: Size
         assert (region + g)*(T*(8*d)) + T*(8*d) <= R*(T*(8*d))
         assert (pos + N)*(8*d) <= T*(8*d)
         assert h*(8*d) + 8*d <= (G*share)*(8*d)
-        assert (N - 1)*(16*qkv_units) + 16*qkv_units <= N*(16*qkv_units)
+        assert skip*(16*qkv_units) + (N - skip - 1)*(16*qkv_units) + 16*qkv_units <= N*(16*qkv_units)
         assert h*(N*(8*d)) + N*(8*d) <= (G*share)*(N*(8*d))
-        own = np.empty(N*(8*d), f32)
-        attend_head(h*(8*d), 16*qkv_units, (region + g)*(T*(8*d)), d, pos, N, qkv, keys, values, own)
-        for i in range(N*(8*d)): o[h*(N*(8*d)) + i] = own[i]
+        assert skip*(8*d) + (N - skip)*(8*d) <= N*(8*d)
+        own = np.empty((N - skip)*(8*d), f32)
+        attend_head(skip*(16*qkv_units) + h*(8*d), 16*qkv_units, (region + g)*(T*(8*d)), d, pos + skip, N - skip, qkv, keys, values, own)
+        for i in range((N - skip)*(8*d)): o[h*(N*(8*d)) + skip*(8*d) + i] = own[i]
+    left = N - skip
+    high = (left + parts - 1)//parts
+    assert 1 <= high
+    assert skip*(32*c) + left*(32*c) <= N*(32*c)
     for t in prange(parts):
         lo = t*high
-        if lo < N:
-            count = min(high, N - lo)
+        if lo < left:
+            count = min(high, left - lo)
             assert count*(32*c) <= high*(32*c)
-            assert lo*(32*c) + count*(32*c) <= N*(32*c)
+            assert lo*(32*c) + count*(32*c) <= left*(32*c)
             own = np.empty(count*(32*c), f32)
-            answer(lo, count, N, G*share, d, c, e, f, qkv_units, up_units, eps, centred, gated, w, o_size, o_at, up_size, up_at, down_size, down_at, v, bias, x, o, own)
-            for i in range(count*(32*c)): new[lo*(32*c) + i] = own[i]
+            answer(skip + lo, count, N, G*share, d, c, e, f, qkv_units, up_units, eps, centred, gated, w, o_size, o_at, up_size, up_at, down_size, down_at, v, bias, x, o, own)
+            for i in range(count*(32*c)): new[skip*(32*c) + lo*(32*c) + i] = own[i]
 
 
 # %% [markdown]
 # ## All layers
 #
-# And only the last token's scores, since they are all that is asked for.
+# Only the last token's scores are asked for. So in the last layer all tokens leave their keys and values in the cache, and the last one alone
+# goes on.
 
 # %%
 #| export
@@ -266,8 +276,9 @@ def read_all(layers: Size, G: Size, share: Size, d: Size, T: Size, c: Size, e: S
         assert l*stride + stride <= layers*stride
         assert l*far + far <= layers*far
         assert l*G + G <= layers*G
+        skip = N - 1 if l == layers - 1 else 0
         read_layer(G, share, d, T, c, e, f, qkv_units, up_units, eps, centred, gated, turned, w, qkv_size, l*stride, o_size, l*stride + o_at, up_size, l*stride + up_at,
-                   down_size, l*stride + down_at, v, l*far, cos, sin, layers*G, l*G, keys, values, pos, N, x, qkv, o, new, parts)
+                   down_size, l*stride + down_at, v, l*far, cos, sin, layers*G, l*G, keys, values, pos, N, skip, x, qkv, o, new, parts)
         for i in range(N*(4*c)): store(x, 8*i, load(new, 8*i))
     h = np.empty(32*c, f32)
     fx = np.empty(c*ROUNDED, f32)

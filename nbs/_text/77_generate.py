@@ -73,7 +73,8 @@ def probabilities(
         again = np.unique(seen)
         scores[again] = np.where(scores[again] > 0, scores[again]/how.repetition, scores[again]*how.repetition)
     if how.temperature == 0: return (np.arange(len(scores)) == scores.argmax()).astype(np.float64)
-    p = np.exp((scores - scores.max())/how.temperature)
+    below = np.maximum(scores - scores.max(), -750*how.temperature)   # exp(-750) is 0 already, and a quotient may be too large
+    p = np.exp(below/how.temperature)
     order = np.argsort(-p, kind='stable')
     if 0 < how.top_k < len(p): p[order[how.top_k:]] = 0
     before = np.cumsum(p[order]) - p[order]
@@ -381,7 +382,7 @@ assert [t.ids for t in texts] == [complete(smol, p, 5).ids for p in ('One, two,'
 def options(command):
     "The options of a command that writes."
     for option in (
-            click.option('--model', 'name', default='smollm2', show_default=True, help='mini, smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
+            click.option('--model', 'name', default='smollm2', show_default=True, help='mini (a toy that comes along), smollm2, gpt2, or a file: .gguf, .safetensors of GPT-2, a folder.'),
             click.option('--dtype', type=click.Choice(list(FORMATS)), help='Default: as stored.'),
             click.option('--threads', type=click.IntRange(1), help='Default: one a core.'),
             click.option('--temperature', type=float, default=0., show_default=True, help='0: always the most likely token.'),
@@ -418,6 +419,7 @@ def show(text: Text, stats: bool) -> None:
 @options
 def command(text, new, stop, stats, **given):
     "Write on from TEXT."
+    if not text: raise click.UsageError('TEXT is empty; a model needs something to go on from')
     try:
         model, sampling = open_model(**given)
         click.echo(text, nl=False)

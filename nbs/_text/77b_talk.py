@@ -84,6 +84,13 @@ print('\n---', answer.reason)
 
 # %%
 #| export
+def heard() -> str:
+    "What is typed; nothing at the end of the input."
+    try: return click.prompt('you', default='', show_default=False)
+    except click.Abort:
+        click.echo()
+        return ''
+
 @click.command()
 @click.option('--system', help="What the model is told first.  [default: what its file says]")
 @click.option('-n', 'new', type=click.IntRange(1), default=512, show_default=True, help='How many tokens an answer may have.')
@@ -93,7 +100,7 @@ def command(system, new, stats, **given):
     try:
         model, sampling = open_model(**given)
         turns = [Turn('system', system)] if system else []
-        while said := click.prompt('you', default='', show_default=False):
+        while said := heard():
             turns.append(Turn('user', said))
             text = reply(model, turns, new, sampling)
             show(text, stats)

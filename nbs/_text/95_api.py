@@ -7,6 +7,9 @@
 
 # %% [markdown]
 # `import bendml` is as light as importing NumPy: a name's module is imported when the name is first used.
+#
+# Networks are built from `bendml.nn` and trained with `bendml.optim` and `bendml.train`, loops are proved with `bendml.kernel`;
+# `from bendml.kernel import kernel` is the decorator, `bendml.kernel` the module.
 
 # %%
 #| export

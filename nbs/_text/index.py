@@ -18,7 +18,7 @@
 # where it is not. Every claim stands in [one table](92_claims.ipynb), and [what is trusted](94_trust.ipynb) is said.
 
 # %% [markdown]
-# ## The first three minutes
+# ## The first minutes
 #
 # You need Python 3.11 or later, and nothing else.
 #
@@ -28,7 +28,7 @@
 # make demo
 # ```
 #
-# That makes an environment and takes a short tour: a program that is refused before it runs, some laws proved by two
+# That makes an environment, 1.7 GB on disk, which takes some minutes, and takes a short tour of two or three more: a program that is refused before it runs, some laws proved by two
 # solvers, a sentence that a language model goes on with, and at the end a network that learns to read MNIST's
 # handwritten digits. Its last line is like this one, which this page has just computed:
 
@@ -50,11 +50,19 @@ for epoch, e in enumerate(train(init(seed=0), digits), 1): print(f'epoch {epoch}
 # | `make check` | every test, every proof, every page |
 # | `make lab` | this site as notebooks in JupyterLab: change a number, run, see |
 # | `make serve` | this site, on your machine |
-# | `make bench` | the speeds, measured against PyTorch in one run |
+# | `make bench` | the speeds, against PyTorch, llama.cpp and tiktoken |
 #
 # Or without the repository, `pip install .` and `bendml --help`.
 
 # %% [markdown]
+# ## Something of your own
+#
+# [Check the shapes of a script](24c_howto.ipynb), [prove a law about a function](17_laws.ipynb), [prove a
+# kernel](29d_command.ipynb), [train a tokenizer](49_tokenizer.ipynb), [differentiate a function](51_gradients.ipynb),
+# [build](63d_nn.ipynb) and [train](69_train.ipynb) a network, [let a model write](77_generate.ipynb), or
+# [offer it to other programs](78c_serve.ipynb). Three short programs to begin with are in
+# [examples](https://github.com/bendml/bendml/tree/main/examples).
+#
 # ## How to read it
 #
 # The pages are in the order in which they build on each other; each imports only from those before it. A page says why,
