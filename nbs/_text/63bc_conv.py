@@ -84,7 +84,10 @@ def put_back(B: Size, H: Size, line: Size, size: Size, h: Size, w: Size, k: Size
                     p, q = (i*down + u)*line + j*right, i*wide + j*piece + u*n
                     assert p + n <= size
                     assert q + n <= many
-                    for c in range(n): dx[b*size + (p + c)] += rows[b*many + (q + c)]
+                    for c in range(n):
+                        assert p + c < size
+                        assert q + c < many
+                        dx[b*size + (p + c)] += rows[b*many + (q + c)]
 
 
 # %% [markdown]
