@@ -5,11 +5,15 @@
 import os, statistics, subprocess, sys, time
 
 
-def alternate(rows: dict, rounds: int = 9) -> dict:
-    "Run each row's function in turn, `rounds` times after one to warm up; the seconds of each."
+def alternate(rows: dict, rounds: int = 9, warm: int = 0) -> dict:
+    """Run each row's function in turn, `rounds` times after one that does not count; the seconds of each. Before each a pause: the threads of
+    PyTorch and of BLAS look for work for milliseconds after a call, and would keep a core from the row that follows. `warm` more calls
+    before each wake its own threads, where a call is short."""
     seconds = {name: [] for name in rows}
     for turn in range(rounds + 1):
         for name, run in rows.items():
+            time.sleep(.05)
+            for _ in range(warm): run()
             begin = time.perf_counter()
             run()
             if turn: seconds[name].append(time.perf_counter() - begin)

@@ -48,7 +48,7 @@ def loss(threads: int) -> None:
     def theirs():
         t.grad = None
         torch.nn.functional.cross_entropy(t, ty).backward()
-    seconds = alternate({'PyTorch': theirs, 'bendml, over the scores': lambda: cross_entropy(z, y), 'bendml, scores kept': lambda: cross_entropy(z, y, keep=True)}, 15)
+    seconds = alternate({'PyTorch': theirs, 'bendml, over the scores': lambda: cross_entropy(z, y), 'bendml, scores kept': lambda: cross_entropy(z, y, keep=True)}, 15, 1)
     report(f'cross-entropy 256 x 49152, forward and backward, {threads} threads', seconds, 'PyTorch')
 
 
@@ -68,7 +68,7 @@ def rows(threads: int) -> None:
         def ours():
             _, saved = layer.forward(p, x)
             layer.backward(p, saved, dy, g)
-        report(f'{type(layer).__name__} {shape}, forward and backward, {threads} threads', alternate({'PyTorch': theirs, 'bendml': ours}, 21), 'PyTorch')
+        report(f'{type(layer).__name__} {shape}, forward and backward, {threads} threads', alternate({'PyTorch': theirs, 'bendml': ours}, 21, 1), 'PyTorch')
 
 
 def products(threads: int) -> None:
@@ -83,7 +83,7 @@ def products(threads: int) -> None:
             for a, b, c, add in zip((x, dy, dy.T), (w.T, w, x), outs, (False, False, True)): product(a, b, c, add)
         def theirs():
             for a, b, c in ts: torch.mm(a, b, out=c)
-        report(f'products of a linear layer {n} to {m}, {threads} threads', alternate({'PyTorch': theirs, 'bendml, the last one added': ours}, 9), 'PyTorch')
+        report(f'products of a linear layer {n} to {m}, {threads} threads', alternate({'PyTorch': theirs, 'bendml, the last one added': ours}, 9, 1), 'PyTorch')
 
 
 def attention(threads: int) -> None:
@@ -99,7 +99,7 @@ def attention(threads: int) -> None:
     def ours():
         _, saved = layer.forward((), x)
         layer.backward((), saved, dy, ())
-    report(f'causal attention, 8 texts of 256, 6 heads of 64, forward and backward, {threads} threads', alternate({'PyTorch': theirs, 'bendml': ours}, 9), 'PyTorch')
+    report(f'causal attention, 8 texts of 256, 6 heads of 64, forward and backward, {threads} threads', alternate({'PyTorch': theirs, 'bendml': ours}, 9, 1), 'PyTorch')
 
 
 def step(threads: int) -> None:

@@ -45,6 +45,8 @@ def torch_functions():
     return {
         'Linear': (Linear(7, 5), lambda x, w, b: F.linear(x, w, b), (4, 3, 7)), 'in order': (Linear(7, 5, order='sequential'), lambda x, w, b: F.linear(x, w, b), (4, 3, 7)),
         'Conv2d': (Conv2d(Grid(6, 5, 2), 3, 3), lambda x, w, b: F.conv2d(x.view(-1, 6, 5, 2).permute(0, 3, 1, 2), w.view(3, 3, 3, 2).permute(0, 3, 1, 2), b).permute(0, 2, 3, 1).flatten(1), (4, 60)),
+        'apart': (Conv2d(Grid(6, 5, 2), 3, 3, stride=2, pad=1), lambda x, w, b: F.conv2d(x.view(-1, 6, 5, 2).permute(0, 3, 1, 2), w.view(3, 3, 3, 2).permute(0, 3, 1, 2), b, stride=2, padding=1).permute(0, 2, 3, 1).flatten(1), (4, 60)),
+        'far apart': (Conv2d(Grid(6, 5, 2), 3, 2, stride=3), lambda x, w, b: F.conv2d(x.view(-1, 6, 5, 2).permute(0, 3, 1, 2), w.view(3, 2, 2, 2).permute(0, 3, 1, 2), b, stride=3).permute(0, 2, 3, 1).flatten(1), (4, 60)),
         'MaxPool': (MaxPool(Grid(4, 6, 3)), lambda x: F.max_pool2d(x.view(-1, 4, 6, 3).permute(0, 3, 1, 2), 2).permute(0, 2, 3, 1).flatten(1), (5, 72)),
         'no bias': (Linear(7, 5, False), lambda x, w: F.linear(x, w), (4, 7)),
         'ReLU': (ReLU(), torch.relu, (6, 9)), 'Sigmoid': (Sigmoid(), torch.sigmoid, (6, 9)), 'Tanh': (Tanh(), torch.tanh, (6, 9)), 'SiLU': (SiLU(), F.silu, (6, 9)),
@@ -59,7 +61,7 @@ def torch_functions():
     }
 
 
-NAMES = 'Linear,in order,Conv2d,MaxPool,no bias,ReLU,Sigmoid,Tanh,SiLU,GELU,GELUErf,Softmax,LogSoftmax,LayerNorm,RMSNorm,Attend,grouped,RoPE half,RoPE interleaved,Positions,SwiGLU,Residual'.split(',')
+NAMES = 'Linear,in order,Conv2d,apart,far apart,MaxPool,no bias,ReLU,Sigmoid,Tanh,SiLU,GELU,GELUErf,Softmax,LogSoftmax,LayerNorm,RMSNorm,Attend,grouped,RoPE half,RoPE interleaved,Positions,SwiGLU,Residual'.split(',')
 
 
 def error(a, truth): return np.abs(np.asarray(a, float) - truth).max()/np.abs(truth).max()
@@ -288,7 +290,7 @@ def test_seq_count():
     (lambda: Seq(Linear(3, 4), Embedding(4, 4)), r'whole numbers\n- observed : Mat<B, 4>'),
     (lambda: Seq(Linear(3, 4), Add()), r'observed : Mat<B, 4>'),
     (lambda: Seq(Conv2d(Grid(28, 28, 1), 8, 5), MaxPool(Grid(12, 48, 8))), 'Mat<B, 12×48×8>\\n- observed : Mat<B, 24×24×8>'), (lambda: MaxPool(Grid(5, 4, 1)), 'divide 5×4×1'),
-    (lambda: Conv2d(Grid(3, 3, 1), 2, 4), 'fits into 3×3×1'), (lambda: Seq(Conv2d(Grid(3, 3, 1), 2, 2), Linear(9, 1)), 'Mat<B, 9>\\n- observed : Mat<B, 2×2×2>'), (lambda: Linear(3, 4, order='any'), 'fast or sequential'),
+    (lambda: Conv2d(Grid(3, 3, 1), 2, 4), 'fits into 3×3×1'), (lambda: Conv2d(Grid(3, 3, 1), 2, 2, pad=2), 'pad from 0 to k - 1'), (lambda: Conv2d(Grid(3, 3, 1), 2, 6, pad=1), 'with 1 around it'), (lambda: Seq(Conv2d(Grid(3, 3, 1), 2, 2), Linear(9, 1)), 'Mat<B, 9>\\n- observed : Mat<B, 2×2×2>'), (lambda: Linear(3, 4, order='any'), 'fast or sequential'),
     (lambda: Seq(Id(), 3), 'layers'), (lambda: self_attention(10, 3), '10 numbers, 3 heads'), (lambda: Attend(4, 8, 3), '4 heads, 3 groups')])
 def test_misfits_are_refused_when_built(build, message):
     with pytest.raises(LayerError, match=message): build()

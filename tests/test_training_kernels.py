@@ -9,7 +9,6 @@ from bendml.nn.attention import attend, attend_back
 from bendml.nn.blocks import attend_rows, attend_rows_back
 from bendml.nn.products import product
 from bendml.nn.room import LARGE, forget, room
-from bendml.tiles import HIGH, LONG
 from bendml.tensor.gemm import gemm_panels, gemm_parallel
 
 f32 = np.float32
@@ -88,10 +87,8 @@ def test_bands_with_large_scores():
 def test_bands_in_plain_python():
     "The proved kernels' Python meaning gives what the compiled ones give."
     T, D = 5, 2
-    x, y = draw(T*3*D), np.zeros(T*D, f32)
-    logs, square = np.zeros(T, f32), np.zeros(HIGH*LONG, f32)
-    rooms = [np.zeros(n, f32) for n in ((T + 31)*D, (D + 31)*T, 60*D, 60*T)]
-    blocks.attend_head.plain(T, D, x, 0, D, 2*D, 3*D, f32(D**-.5), y, 0, D, logs, 0, *rooms, square)
+    x, y, logs = draw(T*3*D), np.zeros(T*D, f32), np.zeros(T, f32)
+    blocks.attend_sequence.plain(T, 1, 1, D, 16, 3*D, x, 0, f32(D**-.5), y, logs)
     assert np.abs(y.reshape(T, D) - attend_rows(x.reshape(1, T, -1), 1, 1)[0][0]).max() < 1e-6
 
 

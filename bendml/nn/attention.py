@@ -10,7 +10,7 @@ __all__ = ['CONVENTIONS', 'RULES', 'causal_row', 'causal_row_back', 'causal_rows
 import numpy as np
 from numpy import float32
 
-from ..autograd.symbols import RULES, Rule, check, on_symbols
+from ..autograd.symbols import RULES, Rule, check, confirm, on_symbols
 from ..kernel import word
 from .rows import _ALL, _ONE, _ROW, softmax_row, softmax_row_back
 from ..threads import get_threads

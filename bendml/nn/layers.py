@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['ReLU', 'Sigmoid', 'Tanh', 'SiLU', 'GELU', 'GELUErf', 'Activation', 'Softmax', 'LogSoftmax', 'LayerNorm', 'RMSNorm',
-           'Dropout', 'Attend', 'self_attention', 'swiglu', 'cross_entropy', 'mean_squared_error']
+           'Dropout', 'check_attention', 'turn', 'Attend', 'self_attention', 'swiglu', 'cross_entropy',
+           'mean_squared_error']
 
 # %% ../../nbs/63b_layers.ipynb #ecdadcc3
 from dataclasses import dataclass, replace
@@ -131,6 +132,19 @@ class Dropout(Layer):
     def step(self, update, p, g, *s): p[0].view(uint32)[0] += 1
 
 # %% ../../nbs/63b_layers.ipynb #ce46dc8a
+def check_attention(heads: int, size: int, groups: int, rotary: str | None) -> None:
+    "`LayerError` for sizes of attention that do not fit together."
+    if heads < 1 or heads % groups: raise LayerError('Attend', 'heads that can be divided into the groups', f'{heads} heads, {groups} groups')
+    if rotary is None: return
+    if rotary not in CONVENTIONS: raise LayerError('Attend', ' or '.join(CONVENTIONS), rotary)
+    angles(0, size)
+
+def turn(x: np.ndarray, turned: int, size: int, rotary: str, base: float, back: bool = False) -> None:
+    "In place: the first `turned` parts of each row, queries and keys, are turned by their position; values are not."
+    x = x.reshape(*x.shape[:2], -1, size)
+    x[:, :, :turned] = rotate(np.ascontiguousarray(x[:, :, :turned]), *angles(x.shape[1], size, base), rotary, back)
+
+# %% ../../nbs/63b_layers.ipynb #a014be5b
 @dataclass(frozen=True)
 class Attend(Layer):
     "Causal attention: (B, T, (heads + 2 groups) size) to (B, T, heads size)."
@@ -139,28 +153,21 @@ class Attend(Layer):
     groups: int = 0              # keys and values; 0: as many as heads
     rotary: str | None = None    # 'interleaved', 'half', or None
     base: float = 10000.         # of the rotary angles
-    def __post_init__(self):
-        if self.heads < 1 or self.heads % self.kv: raise LayerError('Attend', 'heads that can be divided into the groups', f'{self.heads} heads, {self.kv} groups')
-        if self.rotary is not None:
-            if self.rotary not in CONVENTIONS: raise LayerError('Attend', ' or '.join(CONVENTIONS), self.rotary)
-            angles(0, self.size)
     kv = property(lambda self: self.groups or self.heads)
     takes = property(lambda self: (self.heads + 2*self.kv)*self.size)
     gives = property(lambda self: self.heads*self.size)
-    def _turn(self, x, back=False):
-        "Queries and keys, (B, T, H + 2 K, D), are turned; values are not."
-        turned = self.heads + self.kv
-        x[:, :, :turned] = rotate(np.ascontiguousarray(x[:, :, :turned]), *angles(x.shape[1], self.size, self.base), self.rotary, back)
+    def __post_init__(self): check_attention(self.heads, self.size, self.kv, self.rotary)
+    def _turn(self, x, back=False): turn(x, self.heads + self.kv, self.size, self.rotary, self.base, back)
     def _forward(self, p, x):
         if x.ndim != 3: raise LayerError(self.name, f'(B, T, {self.takes})', x.shape)
-        if self.rotary: self._turn((x := x.copy('C')).reshape(*x.shape[:2], -1, self.size))
+        if self.rotary: self._turn(x := x.copy('C'))
         x = np.ascontiguousarray(x)
         y, logs = attend_rows(x, self.kv, self.heads//self.kv)
         return y, (x, y, logs)
     def _backward(self, p, saved, dy, g):
         x, y, logs = saved
         dx = attend_rows_back(x, self.kv, self.heads//self.kv, y, logs, dy)
-        if self.rotary: self._turn(dx.reshape(*x.shape[:2], -1, self.size), back=True)
+        if self.rotary: self._turn(dx, back=True)
         return dx
 
 # %% ../../nbs/63b_layers.ipynb #86a09c14

@@ -12,10 +12,10 @@ from typing import Callable, NamedTuple
 import numpy as np
 from numpy import float32
 
-from ..autograd.symbols import RULES, Rule, check
+from ..autograd.symbols import RULES, Rule, confirm
 from .layer import Layer, LayerError, accumulate, meet
 from .products import product
-from .room import room
+from .sums import row_sum, rows_of
 from ..tensor import col_sums, matmul, matmul_nt, matmul_tn
 from ..threads import get_threads
 from numba import njit, prange
@@ -32,15 +32,14 @@ def _forward_fast(x, w, b):
     "The output starts as the bias, and the product is added to it."
     if b is None: return product(x, w.T)
     if b.dtype != float32: return product(x, w.T) + b
-    np.copyto(y := room(len(x), len(b)), b)
-    return product(x, w.T, y, add=True)
+    return product(x, w.T, rows_of(b, len(x)), add=True)
 
 def _forward_sequential(x, w, b):
     y = matmul_nt(x, w, order='sequential')
     return y if b is None else y + b
 
 ORDERS = {
-    'fast': Products(_forward_fast, lambda dy, x, g: product(dy.T, x, g, add=True), product, lambda dy: dy.sum(0)),
+    'fast': Products(_forward_fast, lambda dy, x, g: product(dy.T, x, g, add=True), product, row_sum),
     'sequential': Products(_forward_sequential, lambda dy, x, g: accumulate(g, matmul_tn(dy, x, order='sequential'), 'W'),
                            lambda dy, w: matmul(dy, w, order='sequential'), col_sums)}
 

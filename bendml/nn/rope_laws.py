@@ -9,8 +9,9 @@ __all__ = ['Done', 'Turn', 'V', 'low', 'high', 'Angles', 'even', 'evens', 'odds'
 # %% ../../nbs/67c_rope_laws.ipynb #01ba4c0e
 from typing import Self
 
-from ..laws import Cons, List, Nil, abstract, datatype, law, prove, pure
+from ..laws import Cons, List, Nil, abstract, datatype, law, pure
 from ..lists import append, length
+from .layer_laws import confirm
 
 # %% ../../nbs/67c_rope_laws.ipynb #47890f1e
 @abstract

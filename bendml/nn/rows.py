@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy import float32, int32
 
-from ..autograd.symbols import RULES, TWO_BY_ROOT_PI, Rule, check, on_symbols, stands_for
+from ..autograd.symbols import RULES, TWO_BY_ROOT_PI, Rule, check, confirm, on_symbols, stands_for
 from .elementary import erf, exp, sigmoid, tanh
 from ..threads import get_threads
 from numba import njit, prange

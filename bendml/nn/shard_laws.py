@@ -19,6 +19,7 @@ from ..autograd.scalar import (Add, Const, Expr, Mul, Place, R, alike, bump, dis
 from ..laws import Cons, List, Nil, abstract, axiom, law, prove, pure
 from ..lists import append, length, length_append
 from ..nat import Nat, S, Z, mul
+from .layer_laws import confirm
 from .row_laws import plus_rows, scale
 
 # %% ../../nbs/67d_shard_laws.ipynb #bc67db5f

@@ -10,7 +10,7 @@ __all__ = ['End', 'Triple', 'size', 'room', 'write', 'read', 'store_at', 'load_a
 # %% ../../nbs/67a_stored_laws.ipynb #3096082f
 from ..laws import Array, Cons, List, Nil, datatype, law, prove, pure, select, store
 from ..lists import length
-from .layer_laws import Leaf, Pair, Params, R, Unit
+from .layer_laws import Leaf, Pair, Params, R, Unit, confirm
 from typing import Self
 
 # %% ../../nbs/67a_stored_laws.ipynb #a3656e3c

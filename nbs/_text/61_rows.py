@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numpy import float32, int32
 
-from bendml.autograd.symbols import RULES, TWO_BY_ROOT_PI, Rule, check, on_symbols, stands_for
+from bendml.autograd.symbols import RULES, TWO_BY_ROOT_PI, Rule, check, confirm, on_symbols, stands_for
 from bendml.nn.elementary import erf, exp, sigmoid, tanh
 from bendml.threads import get_threads
 from numba import njit, prange
@@ -51,15 +51,6 @@ def _each_y(forward, back):
     return saves, backward
 
 def _empty(*shape): return np.full(shape, None, object)
-
-
-# %%
-#| hide
-def show(*names):
-    for name in names:
-        c = check(name)
-        assert c.verdict == 'confirmed', c
-        print(c)
 
 
 # %% [markdown]
@@ -107,7 +98,7 @@ RULES['tanh'] = Rule(tanh, tanh_back, _each_y, {'x': (2,)})
 RULES['SiLU'] = Rule(silu, silu_back, _each, {'x': (2,)})
 
 # %%
-show('ReLU', 'sigmoid', 'tanh', 'SiLU')
+confirm('ReLU', 'sigmoid', 'tanh', 'SiLU')
 
 # %%
 #| export
@@ -137,7 +128,7 @@ RULES['GELU, tanh'] = Rule(gelu, gelu_back, _each, {'x': (2,)})
 RULES['GELU, erf'] = Rule(gelu_erf, gelu_erf_back, _each, {'x': (2,)})
 
 # %%
-show('GELU, tanh', 'GELU, erf')
+confirm('GELU, tanh', 'GELU, erf')
 
 
 # %% [markdown]
@@ -231,7 +222,7 @@ RULES['softmax'] = Rule(softmax_row, softmax_row_back, _row, {'x': (3,)}, (0, 1)
 RULES['log-softmax'] = Rule(log_softmax_row, log_softmax_row_back, _log_row, {'x': (3,)}, (0, 1))
 
 # %%
-show('softmax', 'log-softmax')
+confirm('softmax', 'log-softmax')
 
 
 # %% [markdown]
@@ -281,7 +272,7 @@ def _loss(forward, back):
 RULES['cross-entropy'] = Rule(cross_entropy_row, cross_entropy_row, _loss, {'z': (3,)}, (0, 1))
 
 # %%
-show('cross-entropy')
+confirm('cross-entropy')
 
 
 # %% [markdown]
@@ -368,7 +359,7 @@ RULES['layer norm'] = Rule(layer_norm_row, layer_norm_row_back, _norm, {'x': (3,
 RULES['RMS norm'] = Rule(rms_norm_row, rms_norm_row_back, _norm, {'x': (3,), 'gain': (3,)})
 
 # %%
-show('layer norm', 'RMS norm')
+confirm('layer norm', 'RMS norm')
 
 
 # %% [markdown]

@@ -20,20 +20,11 @@
 import numpy as np
 from numpy import float32
 
-from bendml.autograd.symbols import RULES, Rule, check, on_symbols
+from bendml.autograd.symbols import RULES, Rule, check, confirm, on_symbols
 from bendml.kernel import word
 from bendml.nn.rows import _ALL, _ONE, _ROW, softmax_row, softmax_row_back
 from bendml.threads import get_threads
 from numba import njit, prange
-
-
-# %%
-#| hide
-def show(*names):
-    for name in names:
-        c = check(name)
-        assert c.verdict == 'confirmed', c
-        print(c)
 
 
 # %% [markdown]
@@ -119,7 +110,7 @@ RULES['attention'] = Rule(attend, attend_back, _attention, {n: (1, 1, 1, 2, 2) f
 RULES['attention, grouped'] = Rule(attend, attend_back, _attention, {'q': (1, 1, 2, 2, 1), 'k': (1, 1, 1, 2, 1), 'v': (1, 1, 1, 2, 1)})
 
 # %%
-show('attention', 'attention, grouped')
+confirm('attention', 'attention, grouped')
 
 
 # %% [markdown]
@@ -166,8 +157,7 @@ def _scores(forward, back):
 RULES['attention, a score'] = Rule(softmax_row, score_back, _scores, {'x': (3,)}, (0, 1))
 
 # %%
-print(c := check('attention, a score'))
-assert c.verdict == 'confirmed'
+confirm('attention, a score')
 
 # %% [markdown]
 # ## Rotary positions
@@ -248,7 +238,7 @@ def _turning(convention):
 RULES |= {f'RoPE, {c}': Rule(rotate, rotate, _turning(c), {'x': (1, 1, 1, 4)}) for c in CONVENTIONS}
 
 # %%
-show(*(f'RoPE, {c}' for c in CONVENTIONS))
+confirm(*(f'RoPE, {c}' for c in CONVENTIONS))
 
 # %%
 try: angles(4, 5)

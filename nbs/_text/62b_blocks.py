@@ -3,7 +3,7 @@
 
 # %% [markdown]
 # # Attention in blocks
-# > The same answers without a matrix of all weights: a band of queries at a time, the lower triangle alone, and no copies of heads.
+# > The same answers without a matrix of all weights: a band of queries at a time, the lower triangle alone, and nothing turned but the queries.
 
 # %% [markdown]
 # [Attention](62_attention.ipynb) as it is written down makes a square of weights for each head, half of which are zero, and
@@ -13,7 +13,9 @@
 # - A band needs the keys up to its end and no others, so the zeros above the diagonal are mostly never computed.
 # - The scores of a band fit into the cache. On the way forward only one number a query is kept, the logarithm $\ell_t$ of the
 #   sum of its exponentials; on the way back the weights are computed again, $p_{tu} = e^{s_{tu} - \ell_t}$.
-# - Queries, keys and values are read where they are, a stride apart. Nothing is rearranged before or after.
+# - The queries of a band stand side by side, as columns: scores are $S = K Q^\top$, a row for each key. So the largest score of each
+#   query is found for sixteen queries at once, with no step from one lane of a register to the next, and of all factors only
+#   the queries are turned.
 
 # %%
 #| hide
@@ -27,11 +29,12 @@ from bendml.kernel import Buf, Size, f32, kernel, prange, requires, word
 from bendml.nn.elementary import exp
 from bendml.nn.attention import score_back
 from bendml.nn.room import room
-from bendml.tensor.gemm import HIGH, LONG, pack_cols, product_cut
+from bendml.tensor.gemm import product_tile
+from bendml.tiles import COLS, ROWS
 
 # %%
 #| export
-BAND = 48   # queries in a band: whole tiles of 12
+BAND = 48   # queries in a band
 _ANY = {'contract', 'reassoc', 'nsz'}   # sums in any order: eight or sixteen lanes
 word('f32')(exp)   # known to a kernel as a function of one number
 
@@ -39,57 +42,86 @@ word('f32')(exp)   # known to a kernel as a function of one number
 # %% [markdown]
 # ## Products of blocks
 #
-# All of them are rows of a matrix times [panels](42_gemm.ipynb) of another. The asserts are steps of the proof that no index
-# leaves its array, for all sizes; a solver would not guess them. `square` is room for one tile, 12×32 = 384 numbers.
+# All of them are [tiles](42_gemm.ipynb) of 6×16 sums. The columns are always a multiple of 16, since rows are filled up with zeros;
+# of rows there may be up to five too many, for which every array has room. The asserts are steps of the proof that no index
+# leaves its array, for all sizes; a solver would not guess them.
 
 # %%
 #| export
 @kernel
-def tiles(n: Size, k: Size, m: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], deep: Size, c: Buf[f32], at: Size, stride: Size,
-          first: bool, square: Buf["384", f32]):
-    "c (n, m) = a (n, k) times panels of b, `deep` numbers deep, of which the upper k are used. Not `first`: added to c."
+def tiles(n: Size, k: Size, m: Size, a: Buf[f32], i: Size, da: Size, step: Size, b: Buf[f32], j: Size, db: Size, c: Buf[f32], at: Size, stride: Size, first: bool):
+    "c (n, m) = a (n, k) b (k, m), in whole tiles: m is a multiple of 16, and up to five more rows are read and written. Not `first`: added to c."
     requires(len(a) < 2**44, len(b) < 2**44, len(c) < 2**44, step < 2**44, stride < 2**44)
-    requires(1 <= n, 1 <= k, k <= deep, 1 <= m, i + (k - 1)*da + (n + 10)*step < len(a), (m + 31)*deep <= len(b), at + (n - 1)*stride + m <= len(c))
-    for y in range(0, m, LONG):
-        assert y*deep + 32*deep <= (m + 31)*deep
-        for x in range(0, n, HIGH):
-            assert x*step + 11*step <= (n + 10)*step
-            rows, cols = min(HIGH, n - x), min(LONG, m - y)
-            assert x*stride + (rows - 1)*stride <= (n - 1)*stride
-            product_cut(k, a, i + x*step, da, step, b, y*deep, c, at + x*stride + y, stride, rows, cols, first, True, square)
-
-@kernel(fastmath=_ANY)
-def copy_band(x: Buf[f32], at: Size, stride: Size, n: Size, m: Size, scale: f32, out: Buf[f32]):
-    "n rows of m numbers, times scale, side by side."
-    requires(n == 0 or at + (n - 1)*stride + m <= len(x), n*m <= len(out))
-    for i in range(n):
-        assert i*m + m <= n*m
-        start, to = max(at + i*stride, 0), max(i*m, 0)
-        for j in range(m): out[to + j] = x[start + j]*scale
+    requires(1 <= n, 1 <= k, m % 16 == 0, i + (k - 1)*da + (n + 4)*step < len(a), j + (k - 1)*db + m <= len(b), at + (n + 4)*stride + m <= len(c))
+    for y in range(0, m, COLS):
+        for x in range(0, n, ROWS):
+            assert x*step + 5*step <= (n + 4)*step
+            assert x*stride + 5*stride <= (n + 4)*stride
+            product_tile(k, a, i + x*step, da, step, b, j + y, db, c, at + x*stride + y, stride, first, True)
 
 
 # %% [markdown]
-# `max(..., 0)` changes nothing. It tells the compiler what was proved, that the place is not negative: numba would else look,
+# `max(..., 0)` below changes nothing. It tells the compiler what was proved, that the place is not negative: numba would else look,
 # at each number, whether to count from the end of the array, and could not take eight at a time.
-#
-# ## A row of scores
 
 # %%
 #| export
 @kernel(fastmath=_ANY)
-def causal_softmax(s: Buf[f32], at: Size, n: Size, m: Size):
-    "In place: the softmax of the n scores from `at` on, and zeros up to m. Returns the logarithm of the sum of their exponentials."
-    requires(1 <= n, n <= m, at + m <= len(s))
-    a = max(at, 0)
-    top, total = s[a], f32(0)
-    for u in range(1, n): top = max(top, s[a + u])
-    for u in range(n):
-        s[a + u] = exp(s[a + u] - top)
-        total += s[a + u]
-    scale = f32(1)/total
-    for u in range(n): s[a + u] *= scale
-    for u in range(n, m): s[a + u] = f32(0)
-    return top + math.log(total)
+def copy_rows(x: Buf[f32], at: Size, stride: Size, n: Size, m: Size, out: Buf[f32], wide: Size):
+    "n rows of m numbers, `stride` apart, to rows that are `wide` apart, filled up with zeros."
+    requires(n == 0 or at + (n - 1)*stride + m <= len(x), m <= wide, n*wide <= len(out))
+    for i in range(n):
+        assert i*wide + wide <= n*wide
+        p, q = max(at + i*stride, 0), max(i*wide, 0)
+        for j in range(m): out[q + j] = x[p + j]
+        for j in range(m, wide): out[q + j] = f32(0)
+
+@kernel(fastmath=_ANY)
+def turn_rows(x: Buf[f32], at: Size, stride: Size, n: Size, m: Size, scale: f32, out: Buf[f32], w: Size):
+    "n rows of m numbers become columns of m rows, times scale; the columns from n to w are zero."
+    requires(n == 0 or at + (n - 1)*stride + m <= len(x), n <= w, m*w <= len(out))
+    for j in range(m):
+        assert j*w + w <= m*w
+        q = max(j*w, 0)
+        for i in range(n):
+            assert i*stride <= (n - 1)*stride
+            out[q + i] = scale*x[max(at + i*stride + j, 0)]
+        for i in range(n, w): out[q + i] = f32(0)
+
+
+# %% [markdown]
+# ## The softmax of columns
+#
+# A query must not see later keys. Their scores become so small that the exponential makes zeros of them.
+
+# %%
+#| export
+@kernel(fastmath=_ANY)
+def hide_future(t: Size, w: Size, s: Buf[f32]):
+    "Scores of w queries from t on, columns of s: those of keys that come after a query are made tiny."
+    requires((t + w)*w <= len(s), t < 2**20, w < 2**20)
+    for u in range(t, t + w):
+        assert u*w + w <= (t + w)*w
+        q = max(u*w, 0)
+        for i in range(u - t): s[q + i] = f32(-3e38)
+
+@kernel(fastmath=_ANY)
+def soften(m: Size, w: Size, s: Buf[f32], top: Buf[f32], total: Buf[f32]):
+    "In place: the exponential of each column of s (m, w), less its largest; the largest of each column, and the sum."
+    requires(1 <= m, m*w <= len(s), w <= len(top), w <= len(total), m < 2**21, w < 2**20)
+    for i in range(w):
+        top[i] = f32(-3e38)
+        total[i] = f32(0)
+    for u in range(m):
+        assert u*w + w <= m*w
+        q = max(u*w, 0)
+        for i in range(w): top[i] = max(top[i], s[q + i])
+    for u in range(m):
+        assert u*w + w <= m*w
+        q = max(u*w, 0)
+        for i in range(w):
+            s[q + i] = exp(s[q + i] - top[i])
+            total[i] += s[q + i]
 
 
 # %% [markdown]
@@ -99,105 +131,113 @@ def causal_softmax(s: Buf[f32], at: Size, n: Size, m: Size):
 # %%
 #| export
 @kernel(fastmath=_ANY)
-def causal_softmax_back(s: Buf[f32], ds: Buf[f32], at: Size, n: Size, m: Size, log: f32, inner: f32):
-    "In place: scores become weights again, and the derivative by the weights that by the scores; zeros from n to m."
-    requires(n <= m, at + m <= len(s), at + m <= len(ds))
-    a = max(at, 0)
-    for u in range(n):
-        s[a + u] = exp(s[a + u] - log)
-        ds[a + u] = score_back(s[a + u], ds[a + u], inner)
-    for u in range(n, m):
-        s[a + u] = f32(0)
-        ds[a + u] = f32(0)
+def soften_back(m: Size, w: Size, s: Buf[f32], ds: Buf[f32], log: Buf[f32], inner: Buf[f32], scale: f32):
+    "In place: scores become weights again, and the derivative by the weights that by the scores, times scale."
+    requires(m*w <= len(s), m*w <= len(ds), w <= len(log), w <= len(inner), m < 2**21, w < 2**20)
+    for u in range(m):
+        assert u*w + w <= m*w
+        q = max(u*w, 0)
+        for i in range(w):
+            s[q + i] = exp(s[q + i] - log[i])
+            ds[q + i] = scale*score_back(s[q + i], ds[q + i], inner[i])
+
+@kernel(fastmath=_ANY)
+def band_inner(n: Size, w: Size, D: Size, wide: Size, given: Buf[f32], y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size, log: Buf["BAND", f32], inner: Buf["BAND", f32]):
+    "For each query the logarithm from the way there, and the sum of weights times their derivatives: the derivative by the answer times the answer."
+    requires(1 <= n, n <= w, w <= BAND, D <= wide, n*wide <= len(given), o + (n - 1)*out + D <= len(y), l + n <= len(logs))
+    for i in range(n):
+        assert i*wide + wide <= n*wide
+        assert i*out <= (n - 1)*out
+        total, a, p = f32(0), max(i*wide, 0), max(o + i*out, 0)
+        for d in range(D): total += given[a + d]*y[p + d]
+        log[i], inner[i] = logs[l + i], total
+    for i in range(n, w): log[i], inner[i] = f32(0), f32(0)
 
 
 # %% [markdown]
 # ## One head
 #
-# `q`, `k` and `v` are the places in `x` of the head's first query, key and value; their rows are `row` apart. The answers go to
-# `y`, from `o` on, `out` apart. The buffers at the end are room to work in.
+# `q` is the place in `x` of the head's first query, and its rows are `row` apart; keys and values were copied, `wide` apart. The answers
+# go to `y`, from `o` on, `out` apart. The buffers at the end are room to work in. The answers are divided by the sums at the end, when
+# they are few, and not the weights, which are many.
 
 # %%
 #| export
 @kernel
-def attend_head(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, row: Size, scale: f32, y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
-                keys: Buf["(T + 31)*D", f32], values: Buf["(D + 31)*T", f32], band: Buf["(BAND + 12)*D", f32], s: Buf["(BAND + 12)*T", f32], square: Buf["384", f32]):
+def attend_head(T: Size, D: Size, wide: Size, x: Buf[f32], q: Size, row: Size, scale: f32, keys: Buf["(T + 20)*wide", f32], values: Buf["(T + 20)*wide", f32],
+                y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
+                band: Buf["BAND*wide", f32], s: Buf["(T + 24)*BAND", f32], top: Buf["BAND", f32], total: Buf["BAND", f32], own: Buf["(BAND + 5)*wide", f32]):
     "The answers of one head to one sequence, and for each query the logarithm of the sum of its exponentials."
-    requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, row < 2**32, out < 2**32, len(x) < 2**44, len(y) < 2**44)
-    requires(q + (T - 1)*row + D <= len(x), k + (T - 1)*row + D <= len(x), v + (T - 1)*row + D <= len(x), o + (T - 1)*out + D <= len(y), l + T <= len(logs))
-    pack_cols(x, k, 1, row, D, T, keys)
-    pack_cols(x, v, row, 1, T, D, values)
+    requires(1 <= T, 1 <= D, D <= wide, wide % 16 == 0, T < 2**20, wide < 2**20, row < 2**32, out < 2**32, len(x) < 2**44, len(y) < 2**44)
+    requires(q + (T - 1)*row + D <= len(x), o + (T - 1)*out + D <= len(y), l + T <= len(logs))
     for b in range((T + BAND - 1)//BAND):
         t = b*BAND
         n = min(BAND, T - t)
-        m = t + n   # keys that are seen
+        w = (n + 15)//16*16
+        m = t + w   # keys that are seen
         assert t*row + (n - 1)*row <= (T - 1)*row
-        assert t*out + (n - 1)*out <= (T - 1)*out
-        assert n*D <= BAND*D
-        copy_band(x, q + t*row, row, n, D, scale, band)
-        tiles(n, D, m, band, 0, 1, D, keys, D, s, 0, T, True, square)
+        assert D*w <= wide*BAND
+        assert m*w <= (T + 15)*BAND
+        assert (m + 5)*w <= (T + 20)*BAND
+        assert (m + 5)*wide <= (T + 20)*wide
+        assert (n + 5)*wide <= (BAND + 5)*wide
+        turn_rows(x, q + t*row, row, n, D, scale, band, w)
+        tiles(m, D, w, keys, 0, 1, wide, band, 0, w, s, 0, w, True)
+        hide_future(t, w, s)
+        soften(m, w, s, top, total)
+        tiles(n, m, wide, s, 0, w, 1, values, 0, wide, own, 0, wide, True)
         for i in range(n):
-            assert i*T + T <= BAND*T
-            logs[l + t + i] = causal_softmax(s, i*T, t + i + 1, m)
-        tiles(n, m, D, s, 0, 1, T, values, T, y, o + t*out, out, True, square)
+            assert (t + i)*out <= (T - 1)*out
+            assert i*wide + wide <= BAND*wide
+            logs[l + t + i] = top[i] + math.log(total[i])
+            r, p, a = f32(1)/total[i], max(o + (t + i)*out, 0), max(i*wide, 0)
+            for d in range(D): y[p + d] = own[a + d]*r
 
 
 # %% [markdown]
 # Backwards, a band has five products. With $S$ and $dS$ of a band:
-# $dQ = dS\,K$, and $dK \mathrel{+}= dS^\top Q$, $dV \mathrel{+}= P^\top dO$ for the keys that it has seen.
-
-# %%
-#| export
-@kernel(fastmath=_ANY)
-def band_back(n: Size, D: Size, T: Size, t: Size, dband: Buf["(BAND + 12)*D", f32], y: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
-              s: Buf["(BAND + 12)*T", f32], ds: Buf["(BAND + 12)*T", f32]):
-    "Scores and derivatives by weights become weights and derivatives by scores, in a band of n queries from t on."
-    requires(1 <= n, n <= BAND, t + n <= T, T < 2**20, D < 2**20, out < 2**32, o + (n - 1)*out + D <= len(y), l + n <= len(logs), len(y) < 2**44)
-    for i in range(n):
-        assert i*T + T <= BAND*T
-        assert i*D + D <= BAND*D
-        assert i*out <= (n - 1)*out
-        inner, a, b = f32(0), max(i*D, 0), max(o + i*out, 0)
-        for d in range(D): inner += dband[a + d]*y[b + d]
-        causal_softmax_back(s, ds, i*T, t + i + 1, t + n, logs[l + i], inner)
-
+# $dQ = dS^\top K$, and $dK \mathrel{+}= dS\,Q$, $dV \mathrel{+}= P\,dO$ for the keys that it has seen.
 
 # %%
 #| export
 @kernel
-def attend_head_back(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, row: Size, scale: f32, y: Buf[f32], dy: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size,
-                     dx: Buf[f32], dq: Size, dk: Size, dv: Size, keys: Buf["(T + 31)*D", f32], values: Buf["(T + 31)*D", f32], across: Buf["(D + 31)*T", f32],
-                     band: Buf["(BAND + 12)*D", f32], dband: Buf["(BAND + 12)*D", f32], panel: Buf["(D + 31)*BAND", f32], s: Buf["(BAND + 12)*T", f32], ds: Buf["(BAND + 12)*T", f32], square: Buf["384", f32]):
-    "The way back of one head, into dx from dq, dk and dv on; the derivatives by keys and values are added to what is there."
-    requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, row < 2**32, out < 2**32, len(x) < 2**44, len(y) < 2**44, len(dx) < 2**44, len(logs) < 2**44, len(dy) == len(y), o + (T - 1)*out + D <= len(y), l + T <= len(logs))
-    requires(q + (T - 1)*row + D <= len(x), k + (T - 1)*row + D <= len(x), v + (T - 1)*row + D <= len(x))
-    requires(dq + (T - 1)*row + D <= len(dx), dk + (T - 1)*row + D <= len(dx), dv + (T - 1)*row + D <= len(dx))
-    pack_cols(x, k, 1, row, D, T, keys)
-    pack_cols(x, v, 1, row, D, T, values)
-    pack_cols(x, k, row, 1, T, D, across)
+def attend_head_back(T: Size, D: Size, wide: Size, x: Buf[f32], q: Size, row: Size, scale: f32, keys: Buf["(T + 20)*wide", f32], values: Buf["(T + 20)*wide", f32],
+                     y: Buf[f32], dy: Buf[f32], o: Size, out: Size, logs: Buf[f32], l: Size, dx: Buf[f32], dq: Size, dkeys: Buf["(T + 20)*wide", f32], dvalues: Buf["(T + 20)*wide", f32],
+                     band: Buf["BAND*wide", f32], dband: Buf["BAND*wide", f32], asked: Buf["BAND*wide", f32], given: Buf["BAND*wide", f32],
+                     s: Buf["(T + 24)*BAND", f32], ds: Buf["(T + 24)*BAND", f32], log: Buf["BAND", f32], inner: Buf["BAND", f32], own: Buf["(BAND + 5)*wide", f32]):
+    "The way back of one head, into dx from dq on; the derivatives by keys and values are added to dkeys and dvalues."
+    requires(1 <= T, 1 <= D, D <= wide, wide % 16 == 0, T < 2**20, wide < 2**20, row < 2**32, out < 2**32, len(x) < 2**44, len(y) < 2**44, len(dx) < 2**44, len(logs) < 2**44, len(dy) == len(y))
+    requires(q + (T - 1)*row + D <= len(x), dq + (T - 1)*row + D <= len(dx), o + (T - 1)*out + D <= len(y), l + T <= len(logs))
     for b in range((T + BAND - 1)//BAND):
         t = b*BAND
         n = min(BAND, T - t)
-        m = t + n
+        w = (n + 15)//16*16
+        m = t + w
         assert t*row + (n - 1)*row <= (T - 1)*row
         assert t*out + (n - 1)*out <= (T - 1)*out
-        assert (m - 1)*row <= (T - 1)*row
-        assert n*D <= BAND*D
-        assert (D + 31)*n <= (D + 31)*BAND
-        assert (n - 1)*T + m + 10 < (BAND + 12)*T
-        copy_band(x, q + t*row, row, n, D, scale, band)
-        copy_band(dy, o + t*out, out, n, D, f32(1), dband)
-        tiles(n, D, m, band, 0, 1, D, keys, D, s, 0, T, True, square)
-        tiles(n, D, m, dband, 0, 1, D, values, D, ds, 0, T, True, square)
-        band_back(n, D, T, t, dband, y, o + t*out, out, logs, l + t, s, ds)
-        tiles(n, m, D, ds, 0, 1, T, across, T, dx, dq + t*row, row, True, square)
+        assert D*w <= wide*BAND
+        assert n*wide <= BAND*wide
+        assert m*w <= (T + 15)*BAND
+        assert (m + 5)*w <= (T + 20)*BAND
+        assert (m + 5)*wide <= (T + 20)*wide
+        assert (n + 5)*wide <= (BAND + 5)*wide
+        turn_rows(x, q + t*row, row, n, D, scale, band, w)
+        turn_rows(dy, o + t*out, out, n, D, f32(1), dband, w)
+        copy_rows(x, q + t*row, row, n, D, asked, wide)
+        copy_rows(dy, o + t*out, out, n, D, given, wide)
+        band_inner(n, w, D, wide, given, y, o + t*out, out, logs, l + t, log, inner)
+        tiles(m, D, w, keys, 0, 1, wide, band, 0, w, s, 0, w, True)
+        tiles(m, D, w, values, 0, 1, wide, dband, 0, w, ds, 0, w, True)
+        hide_future(t, w, s)
+        soften_back(m, w, s, ds, log, inner, scale)
+        tiles(n, m, wide, ds, 0, w, 1, keys, 0, wide, own, 0, wide, True)
+        tiles(m, n, wide, s, 0, 1, w, given, 0, wide, dvalues, 0, wide, False)
+        tiles(m, n, wide, ds, 0, 1, w, asked, 0, wide, dkeys, 0, wide, False)
         for i in range(n):
-            assert i*row <= (n - 1)*row
-            for d in range(D): dx[dq + t*row + i*row + d] *= scale
-        pack_cols(dband, 0, D, 1, n, D, panel)
-        tiles(m, n, D, s, 0, T, 1, panel, n, dx, dv, row, False, square)
-        pack_cols(band, 0, D, 1, n, D, panel)
-        tiles(m, n, D, ds, 0, T, 1, panel, n, dx, dk, row, False, square)
+            assert (t + i)*row <= (T - 1)*row
+            assert i*wide + wide <= BAND*wide
+            p, a = max(dq + (t + i)*row, 0), max(i*wide, 0)
+            for d in range(D): dx[p + d] = own[a + d]
 
 
 # %% [markdown]
@@ -209,27 +249,32 @@ def attend_head_back(T: Size, D: Size, x: Buf[f32], q: Size, k: Size, v: Size, r
 # %%
 #| export
 @kernel
-def attend_sequence(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f32], at: Size, scale: f32, y: Buf["T*(K*G*D)", f32], logs: Buf["K*G*T", f32]):
+def attend_sequence(T: Size, K: Size, G: Size, D: Size, wide: Size, row: Size, x: Buf[f32], at: Size, scale: f32, y: Buf["T*(K*G*D)", f32], logs: Buf["K*G*T", f32]):
     "All heads of the sequence that begins at `at`."
-    requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, T*(K*G*D) < 2**44, at + T*row <= len(x))
-    keys = np.empty((T + 31)*D, f32)
-    values = np.empty((D + 31)*T, f32)
-    band = np.zeros((BAND + 12)*D, f32)
-    s = np.zeros((BAND + 12)*T, f32)
-    square = np.empty(384, f32)
+    requires(1 <= T, 1 <= D, D <= wide, wide % 16 == 0, T < 2**20, wide < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, T*(K*G*D) < 2**44, at + T*row <= len(x))
+    keys = np.zeros((T + 20)*wide, f32)
+    values = np.zeros((T + 20)*wide, f32)
+    band = np.empty(BAND*wide, f32)
+    own = np.empty((BAND + 5)*wide, f32)
+    s = np.empty((T + 24)*BAND, f32)
+    top = np.empty(BAND, f32)
+    total = np.empty(BAND, f32)
     for j in range(K):
+        k, v = (K*G + j)*D, (K*G + K + j)*D
+        assert (T - 1)*row + row <= T*row
+        assert k + D <= row
+        assert v + D <= row
+        assert T*wide <= (T + 20)*wide
+        copy_rows(x, at + k, row, T, D, keys, wide)
+        copy_rows(x, at + v, row, T, D, values, wide)
         for g in range(G):
             h = j*G + g
             assert h + 1 <= K*G
-            q, k, v = h*D, (K*G + j)*D, (K*G + K + j)*D
-            assert q + D <= K*G*D
+            assert h*D + D <= K*G*D
             assert K*G*D <= row
-            assert k + D <= row
-            assert v + D <= row
-            assert (T - 1)*row + row <= T*row
             assert (T - 1)*(K*G*D) + K*G*D <= T*(K*G*D)
             assert h*T + T <= K*G*T
-            attend_head(T, D, x, at + q, at + k, at + v, row, scale, y, q, K*G*D, logs, h*T, keys, values, band, s, square)
+            attend_head(T, D, wide, x, at + h*D, row, scale, keys, values, y, h*D, K*G*D, logs, h*T, band, s, top, total, own)
 
 
 # %%
@@ -237,14 +282,14 @@ def attend_sequence(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f32], 
 @kernel
 def attend_all(B: Size, T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf["B*(T*row)", f32], scale: f32, y: Buf["B*(T*(K*G*D))", f32], logs: Buf["B*(K*G*T)", f32]):
     "All sequences."
-    requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
+    requires(1 <= T, 1 <= D, T < 2**20, D < 2**19, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
     for b in prange(B):
         assert b*(T*row) + T*row <= B*(T*row)
         assert T*(K*G*D) <= B*(T*(K*G*D))
         assert K*G*T <= B*(K*G*T)
         own = np.empty(T*(K*G*D), f32)
         rest = np.empty(K*G*T, f32)
-        attend_sequence(T, K, G, D, row, x, b*(T*row), scale, own, rest)
+        attend_sequence(T, K, G, D, (D + 15)//16*16, row, x, b*(T*row), scale, own, rest)
         for i in range(T*(K*G*D)): y[b*(T*(K*G*D)) + i] = own[i]
         for i in range(K*G*T): logs[b*(K*G*T) + i] = rest[i]
 
@@ -252,33 +297,45 @@ def attend_all(B: Size, T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf["B
 # %%
 #| export
 @kernel
-def attend_sequence_back(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f32], at: Size, scale: f32, y: Buf[f32], dy: Buf[f32], o: Size, logs: Buf[f32], l: Size, dx: Buf["T*row", f32]):
+def attend_sequence_back(T: Size, K: Size, G: Size, D: Size, wide: Size, row: Size, x: Buf[f32], at: Size, scale: f32, y: Buf[f32], dy: Buf[f32], o: Size, logs: Buf[f32], l: Size, dx: Buf["T*row", f32]):
     "The way back of one sequence."
-    requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
+    requires(1 <= T, 1 <= D, D <= wide, wide % 16 == 0, T < 2**20, wide < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
     requires(at + T*row <= len(x), len(dy) == len(y), o + T*(K*G*D) <= len(y), l + K*G*T <= len(logs))
-    keys = np.empty((T + 31)*D, f32)
-    values = np.empty((T + 31)*D, f32)
-    across = np.empty((D + 31)*T, f32)
-    band = np.zeros((BAND + 12)*D, f32)
-    dband = np.zeros((BAND + 12)*D, f32)
-    panel = np.empty((D + 31)*BAND, f32)
-    s = np.zeros((BAND + 12)*T, f32)
-    ds = np.zeros((BAND + 12)*T, f32)
-    square = np.empty(384, f32)
-    for i in range(T*row): dx[i] = f32(0)
+    keys = np.zeros((T + 20)*wide, f32)
+    values = np.zeros((T + 20)*wide, f32)
+    dkeys = np.empty((T + 20)*wide, f32)
+    dvalues = np.empty((T + 20)*wide, f32)
+    band = np.empty(BAND*wide, f32)
+    dband = np.empty(BAND*wide, f32)
+    asked = np.empty(BAND*wide, f32)
+    given = np.empty(BAND*wide, f32)
+    s = np.empty((T + 24)*BAND, f32)
+    ds = np.empty((T + 24)*BAND, f32)
+    own = np.empty((BAND + 5)*wide, f32)
+    log = np.empty(BAND, f32)
+    inner = np.empty(BAND, f32)
     for j in range(K):
+        k, v = (K*G + j)*D, (K*G + K + j)*D
+        assert (T - 1)*row + row <= T*row
+        assert k + D <= row
+        assert v + D <= row
+        assert T*wide <= (T + 20)*wide
+        copy_rows(x, at + k, row, T, D, keys, wide)
+        copy_rows(x, at + v, row, T, D, values, wide)
+        for i in range((T + 20)*wide): dkeys[i], dvalues[i] = f32(0), f32(0)
         for g in range(G):
             h = j*G + g
             assert h + 1 <= K*G
-            q, k, v = h*D, (K*G + j)*D, (K*G + K + j)*D
-            assert q + D <= K*G*D
+            assert h*D + D <= K*G*D
             assert K*G*D <= row
-            assert k + D <= row
-            assert v + D <= row
-            assert (T - 1)*row + row <= T*row
             assert (T - 1)*(K*G*D) + K*G*D <= T*(K*G*D)
             assert h*T + T <= K*G*T
-            attend_head_back(T, D, x, at + q, at + k, at + v, row, scale, y, dy, o + q, K*G*D, logs, l + h*T, dx, q, k, v, keys, values, across, band, dband, panel, s, ds, square)
+            attend_head_back(T, D, wide, x, at + h*D, row, scale, keys, values, y, dy, o + h*D, K*G*D, logs, l + h*T, dx, h*D, dkeys, dvalues, band, dband, asked, given, s, ds, log, inner, own)
+        for i in range(T):
+            assert i*row + row <= T*row
+            assert i*wide + wide <= T*wide
+            p, a = max(i*row, 0), max(i*wide, 0)
+            for d in range(D): dx[p + k + d], dx[p + v + d] = dkeys[a + d], dvalues[a + d]
 
 
 # %%
@@ -287,14 +344,14 @@ def attend_sequence_back(T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf[f
 def attend_all_back(B: Size, T: Size, K: Size, G: Size, D: Size, row: Size, x: Buf["B*(T*row)", f32], scale: f32, y: Buf["B*(T*(K*G*D))", f32], dy: Buf["B*(T*(K*G*D))", f32],
                     logs: Buf["B*(K*G*T)", f32], dx: Buf["B*(T*row)", f32]):
     "The way back of all sequences."
-    requires(1 <= T, 1 <= D, T < 2**20, D < 2**20, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
+    requires(1 <= T, 1 <= D, T < 2**20, D < 2**19, K*G < 2**20, row == (K*G + 2*K)*D, row < 2**32, K*G*D < 2**32, len(x) < 2**44, len(y) < 2**44, len(logs) < 2**44)
     for b in prange(B):
         assert b*(T*row) + T*row <= B*(T*row)
         assert b*(T*(K*G*D)) + T*(K*G*D) <= B*(T*(K*G*D))
         assert b*(K*G*T) + K*G*T <= B*(K*G*T)
         assert T*row <= B*(T*row)
         own = np.empty(T*row, f32)
-        attend_sequence_back(T, K, G, D, row, x, b*(T*row), scale, y, dy, b*(T*(K*G*D)), logs, b*(K*G*T), own)
+        attend_sequence_back(T, K, G, D, (D + 15)//16*16, row, x, b*(T*row), scale, y, dy, b*(T*(K*G*D)), logs, b*(K*G*T), own)
         for i in range(T*row): dx[b*(T*row) + i] = own[i]
 
 

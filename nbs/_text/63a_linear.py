@@ -18,10 +18,10 @@ from typing import Callable, NamedTuple
 import numpy as np
 from numpy import float32
 
-from bendml.autograd.symbols import RULES, Rule, check
+from bendml.autograd.symbols import RULES, Rule, confirm
 from bendml.nn.layer import Layer, LayerError, accumulate, meet
 from bendml.nn.products import product
-from bendml.nn.room import room
+from bendml.nn.sums import row_sum, rows_of
 from bendml.tensor import col_sums, matmul, matmul_nt, matmul_tn
 from bendml.threads import get_threads
 from numba import njit, prange
@@ -49,15 +49,14 @@ def _forward_fast(x, w, b):
     "The output starts as the bias, and the product is added to it."
     if b is None: return product(x, w.T)
     if b.dtype != float32: return product(x, w.T) + b
-    np.copyto(y := room(len(x), len(b)), b)
-    return product(x, w.T, y, add=True)
+    return product(x, w.T, rows_of(b, len(x)), add=True)
 
 def _forward_sequential(x, w, b):
     y = matmul_nt(x, w, order='sequential')
     return y if b is None else y + b
 
 ORDERS = {
-    'fast': Products(_forward_fast, lambda dy, x, g: product(dy.T, x, g, add=True), product, lambda dy: dy.sum(0)),
+    'fast': Products(_forward_fast, lambda dy, x, g: product(dy.T, x, g, add=True), product, row_sum),
     'sequential': Products(_forward_sequential, lambda dy, x, g: accumulate(g, matmul_tn(dy, x, order='sequential'), 'W'),
                            lambda dy, w: matmul(dy, w, order='sequential'), col_sums)}
 
@@ -116,18 +115,8 @@ def _layer(layer, inputs):
 #| export
 RULES['linear'] = Rule(Linear._forward, Linear._backward, _layer(Linear(2, 3), None), {'x': (2, 2), 'w': (3, 2), 'b': (3,)})
 
-
 # %%
-#| hide
-def show(*names):
-    for name in names:
-        c = check(name)
-        assert c.verdict == 'confirmed', c
-        print(c)
-
-
-# %%
-show('linear')
+confirm('linear')
 
 
 # %% [markdown]
@@ -193,7 +182,7 @@ class Positions(Layer):
 RULES['embedding'] = Rule(Embedding._forward, Embedding._backward, _layer(Embedding(3, 2), np.array([2, 0, 2])), {'table': (3, 2)})
 
 # %%
-show('embedding')   # one token occurs twice
+confirm('embedding')   # one token occurs twice
 
 
 # %% [markdown]

@@ -23,7 +23,7 @@ net, net.count
 
 # %% [markdown]
 # - [Elementary functions](60_elementary.ipynb), [rows](61_rows.ipynb) and [attention](62_attention.ipynb): the loops, forwards and backwards.
-# - What makes a step fast: [room for results](60a_room.ipynb), [products](60c_products.ipynb), [attention in blocks](62b_blocks.ipynb).
+# - What makes a step fast: [room for results](60a_room.ipynb), [products](60c_products.ipynb), [sums of rows](60d_sums.ipynb), [attention in blocks](62b_blocks.ipynb).
 # - [What a layer is](63_layer.ipynb); [linear maps and tables](63a_linear.ipynb), [the other layers](63b_layers.ipynb), [convolution](63bc_conv.ipynb).
 # - [All gradient rules](63c_rules.ipynb), laws [of layers](67_layer_laws.ipynb), [of storing them](67a_stored_laws.ipynb),
 #   [of rows](67b_row_laws.ipynb), [of rotary positions](67c_rope_laws.ipynb) and [of shards](67d_shard_laws.ipynb).

@@ -20,13 +20,17 @@ from bendml.lists import append, append_assoc, append_nil, length, length_append
 from bendml.nat import Nat, S, Z, add
 
 
+# %% [markdown]
+# Two solvers have to agree on each law:
+
 # %%
-#| hide
-def show(*claims):
+#| export
+def confirm(*claims) -> None:
+    "Prove laws and print what they say; `AssertionError` unless both solvers agree."
     for claim in claims:
         t = prove(claim)
         assert t.verdict == 'confirmed', t
-        print(f'{claim.__name__:22} {t.verdict}   {claim.__doc__ or ""}')
+        print(f'{claim.__name__:24} {t.verdict}   {claim.__doc__ or ""}')
 
 
 # %% [markdown]
@@ -153,7 +157,7 @@ def saved_is_enough(ls: List[L], x: X, dy: G):
 
 
 # %%
-show(forward_compose, backward_compose, gradient_compose, slope_compose, stack_adjoint, saved_is_enough)
+confirm(forward_compose, backward_compose, gradient_compose, slope_compose, stack_adjoint, saved_is_enough)
 
 
 # %% [markdown]
@@ -256,7 +260,7 @@ def load_dump(q: Params, p: Params):
 
 
 # %%
-show(count_pair, dump_length, load_dump)
+confirm(count_pair, dump_length, load_dump)
 
 # %% [markdown]
 # ## What this does not show

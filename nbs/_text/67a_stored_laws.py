@@ -14,17 +14,8 @@
 #| export
 from bendml.laws import Array, Cons, List, Nil, datatype, law, prove, pure, select, store
 from bendml.lists import length
-from bendml.nn.layer_laws import Leaf, Pair, Params, R, Unit
+from bendml.nn.layer_laws import Leaf, Pair, Params, R, Unit, confirm
 from typing import Self
-
-
-# %%
-#| hide
-def show(*claims):
-    for claim in claims:
-        t = prove(claim)
-        assert t.verdict == 'confirmed', t
-        print(f'{claim.__name__:22} {t.verdict}   {claim.__doc__ or ""}')
 
 
 # %% [markdown]
@@ -138,7 +129,7 @@ def load_store(q: Params, p: Params, o: int, a: Array[int, R]):
 
 
 # %%
-show(store_frame, load_store)
+confirm(store_frame, load_store)
 
 
 # %% [markdown]
@@ -209,7 +200,7 @@ def split_join_v(w: List[R], m: List[R], v: List[R]):
 
 
 # %%
-show(join_split, split_join_w, split_join_m, split_join_v)
+confirm(join_split, split_join_w, split_join_m, split_join_v)
 
 
 # %% [markdown]

@@ -15,18 +15,10 @@
 from fractions import Fraction
 
 from bendml.autograd.scalar import R, distribute, dot, plus, plus_assoc, plus_comm, plus_zero, times, times_assoc, times_comm, times_zero, zero
-from bendml.laws import Cons, List, Nil, abstract, axiom, law, prove, pure
+from bendml.laws import Cons, List, Nil, abstract, axiom, law, pure
 from bendml.lists import length
 from bendml.nat import Nat, S, Z, le
-
-
-# %%
-#| hide
-def show(*claims):
-    for claim in claims:
-        t = prove(claim)
-        assert t.verdict == 'confirmed', t
-        print(f'{claim.__name__:24} {t.verdict}   {claim.__doc__ or ""}')
+from bendml.nn.layer_laws import confirm
 
 
 # %% [markdown]
@@ -84,7 +76,7 @@ def adjoint(g: List[R], w: List[List[R]], v: List[R]):
 
 
 # %%
-show(adjoint)
+confirm(adjoint)
 
 
 # %% [markdown]
@@ -132,7 +124,7 @@ def softmax_adjoint(y: List[Fraction], g: List[Fraction], d: List[Fraction]):
 
 
 # %%
-show(softmax_adjoint)
+confirm(softmax_adjoint)
 
 
 # %% [markdown]
@@ -199,7 +191,7 @@ def shares_first(n: Nat, s: List[Fraction], z: List[Fraction], t: Fraction):
 
 
 # %%
-show(causal, total_first, shares_first)
+confirm(causal, total_first, shares_first)
 
 # %% [markdown]
 # ## What this does not show

@@ -14,17 +14,9 @@
 #| export
 from typing import Self
 
-from bendml.laws import Cons, List, Nil, abstract, datatype, law, prove, pure
+from bendml.laws import Cons, List, Nil, abstract, datatype, law, pure
 from bendml.lists import append, length
-
-
-# %%
-#| hide
-def show(*claims):
-    for claim in claims:
-        t = prove(claim)
-        assert t.verdict == 'confirmed', t
-        print(f'{claim.__name__:24} {t.verdict}   {claim.__doc__ or ""}')
+from bendml.nn.layer_laws import confirm
 
 
 # %% [markdown]
@@ -124,7 +116,7 @@ def conventions(c: Angles, v: List[V]):
 
 
 # %%
-show(halves_are_equal, conventions)
+confirm(halves_are_equal, conventions)
 
 # %% [markdown]
 # ## What this does not show

@@ -21,16 +21,8 @@ from bendml.autograd.scalar import (Add, Const, Expr, Mul, Place, R, alike, bump
 from bendml.laws import Cons, List, Nil, abstract, axiom, law, prove, pure
 from bendml.lists import append, length, length_append
 from bendml.nat import Nat, S, Z, mul
+from bendml.nn.layer_laws import confirm
 from bendml.nn.row_laws import plus_rows, scale
-
-
-# %%
-#| hide
-def show(*claims):
-    for claim in claims:
-        t = prove(claim)
-        assert t.verdict == 'confirmed', t
-        print(f'{claim.__name__:24} {t.verdict}   {claim.__doc__ or ""}')
 
 
 # %% [markdown]
@@ -138,7 +130,7 @@ def shards_add_up(c: R, shards: List[List[Expr]], p: List[R]):
 
 
 # %%
-show(two_shards, shards_add_up)
+confirm(two_shards, shards_add_up)
 
 
 # %% [markdown]
@@ -172,7 +164,7 @@ def mean_gradient(d: R, c: R, shards: List[List[Expr]], p: List[R]):
 
 
 # %%
-show(mean_gradient)
+confirm(mean_gradient)
 
 
 # %% [markdown]
@@ -263,7 +255,7 @@ def mean_of_shards(m: Nat, s: List[List[G]]):
 
 
 # %%
-show(mean_of_shards)
+confirm(mean_of_shards)
 
 
 # %% [markdown]
@@ -358,7 +350,7 @@ def sum_in_parts(n: Nat, s: List[V], rows: List[List[V]]):
 
 
 # %%
-show(sum_in_parts)
+confirm(sum_in_parts)
 
 # %% [markdown]
 # ## What this does not show
