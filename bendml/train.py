@@ -98,7 +98,7 @@ def resume(path: str | os.PathLike, run: Run, this: dict[str, str]) -> Run:
     "The state in a file; `CheckpointError` if it is one of another model, optimizer or data."
     saved = load(path, {'about': this, 'run': run})
     for key, want in this.items():
-        if saved['about'][key] != want: raise CheckpointError(path, f'a run with another {key}', _cut(want), _cut(saved['about'][key]))
+        if saved['about'][key] != want: raise CheckpointError(path, f'a run with another {key}', _cut(want), _cut(saved['about'][key]), 'go on with the settings that it was begun with, or name another file')
     return saved['run']
 
 def begin(world: Alone, model: Layer, run: Run, checkpoint: str | os.PathLike | None, this: dict[str, str]) -> tuple[Run, int]:

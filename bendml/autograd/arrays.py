@@ -58,7 +58,7 @@ def call(fn: Callable, args: tuple, kwargs: dict) -> Any:
     "Call a function of NumPy on traced arrays: look it up in the table, and sort inputs from options."
     if fn in _PLAIN: return fn(*(_untraced(a) for a in args), **kwargs)
     op = op_of(fn)
-    if op is None or op.gradient is None: raise GradError(f'np.{fn.__name__}', 'a function with a gradient', f'np.{fn.__name__}', f'there are {", ".join(differentiable())}')
+    if op is None or op.gradient is None: raise GradError(f'np.{fn.__name__}', 'a function with a gradient', f'np.{fn.__name__}', f'give it one with bendml.autograd.with_gradient; there are {", ".join(differentiable())}')
     known = op.gradient.names
     try: bound = known.bind(*args, **kwargs)
     except TypeError as e: raise GradError(f'np.{fn.__name__}', str(known), f'{e}') from None

@@ -89,8 +89,9 @@ class Parameters:
         "A name for each parameter, in order: the places of the parts, and the own name."
         return list(leaves(self.make(lambda n, s: n)))
     def zeros(self) -> tuple: return self.make(lambda n, s: np.zeros(s, float32))
-    def init(self, rng: np.random.Generator) -> tuple:
-        "Fresh parameters."
+    def init(self, rng: np.random.Generator | int) -> tuple:
+        "Fresh parameters, from a generator or a seed."
+        rng = np.random.default_rng(rng)
         return tuple(q.init(rng) for q in self.parts()) or self.fresh(rng)
     def fresh(self, rng: np.random.Generator) -> tuple: return self.zeros()
 

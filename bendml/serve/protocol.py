@@ -118,7 +118,7 @@ def parse(kind: type[Options], body: bytes) -> Options:
     except ValidationError as e: fault = e.errors(include_url=False)[0]
     param = '.'.join(str(at) for at in fault['loc']) or None
     seen = repr(fault['input'])
-    expected = fault['msg'].removeprefix('Value error, ')
+    expected = f'a {param}' if fault['type'] == 'missing' else fault['msg'].removeprefix('Value error, ')
     raise Refusal(400, f'{param or "the request"}\n- expected : {expected}\n- observed : {seen[:80]}{"…"*(len(seen) > 80)}', param)
 
 # %% ../../nbs/78b_protocol.ipynb #5d47dcc7

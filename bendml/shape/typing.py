@@ -147,7 +147,7 @@ def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any]
         _names_are_known(made)
         made.report()
     except ShapeError as e:
-        if (found := getattr(_collecting, 'found', None)) is None: raise
+        if (found := getattr(_collecting, 'found', None)) is None: raise e.with_traceback(None)  # its text says where
         found.append((f, e))
         return f
     if (found := getattr(_collecting, 'found', None)) is not None: found.append((f, made.report()))

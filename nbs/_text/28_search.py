@@ -111,7 +111,7 @@ class Watch:
         if outer: self.iteration = None
 
     def touch(self, buffer: 'Watched', index: int, write: bool) -> None:
-        if not 0 <= index < len(buffer): raise Seen(f'{buffer.name}[{index}], and {buffer.name} has {len(buffer)} cells')
+        if not 0 <= index < len(buffer): raise Seen(f'{buffer.name}[{index}], and {buffer.name} has {len(buffer)} cell{"s"*(len(buffer) != 1)}')
         if self.iteration is None or buffer.born is not None: return
         others = self.cells.setdefault((id(buffer), index), {})
         for i, wrote in others.items():
@@ -238,7 +238,7 @@ def _observed(check: Check, at: dict | None) -> tuple[str, str]:
     if shown is not None: return check.expected, f'{ast.unparse(check.node).splitlines()[0]} is {shown}' if check.kind != 'filled' else f'cell {shown} is not'
     return check.expected, f'no proof for {where}' if at is None else f'not so: {where}'
 
-_HINT = {'race': 'share out the loop over something that names different cells, or give each iteration cells of its own', 'overflow': 'state in requires how large the sizes may be',
+_HINT = {'race': 'share out the loop over something that names different cells, or give each iteration cells of its own', 'overflow': 'state in requires how large the sizes may be, and in a Buf how large its integers are',
          'invariant': 'does it hold before the first round, and does each round keep it?'}
 
 def refusal(source: Source, check: Check, shown: bool = True) -> KernelError:

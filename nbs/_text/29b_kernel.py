@@ -218,7 +218,7 @@ class Proved:
         self.error: KernelError | None = None
         try: self.read(fn)
         except KernelError as e:
-            if not Proved.collecting: raise
+            if not Proved.collecting: raise e.with_traceback(None)  # its text says where
             self.error = e
         KERNELS.append(self)
 

@@ -160,7 +160,7 @@ def verdict(kernels: list[Kernel], seconds: float) -> str:
     refused, unchecked = sum(k.error is not None for k in kernels), sum(k.error is None and k.proof is None for k in kernels)
     proofs = [k.proof for k in kernels if k.proof is not None]
     if refused: return f'SOME KERNELS FAIL: {refused} of {len(kernels)} refused'
-    return (f'ALL KERNELS PROVED: {len(proofs)} kernels, {sum(p.conditions for p in proofs)} conditions, {sum(p.confirmed for p in proofs)} confirmed, {seconds:.1f} s'
+    return (f'ALL KERNELS PROVED: {len(proofs)} kernel{"s"*(len(proofs) != 1)}, {sum(p.conditions for p in proofs)} conditions, {sum(p.confirmed for p in proofs)} confirmed, {seconds:.1f} s'
             + f'; {unchecked} unchecked'*(unchecked > 0))
 
 

@@ -75,7 +75,7 @@ def call(fn: Callable, args: tuple, kwargs: dict) -> Any:
     "Call a function of NumPy on traced arrays: look it up in the table, and sort inputs from options."
     if fn in _PLAIN: return fn(*(_untraced(a) for a in args), **kwargs)
     op = op_of(fn)
-    if op is None or op.gradient is None: raise GradError(f'np.{fn.__name__}', 'a function with a gradient', f'np.{fn.__name__}', f'there are {", ".join(differentiable())}')
+    if op is None or op.gradient is None: raise GradError(f'np.{fn.__name__}', 'a function with a gradient', f'np.{fn.__name__}', f'give it one with bendml.autograd.with_gradient; there are {", ".join(differentiable())}')
     known = op.gradient.names
     try: bound = known.bind(*args, **kwargs)
     except TypeError as e: raise GradError(f'np.{fn.__name__}', str(known), f'{e}') from None
@@ -383,7 +383,7 @@ def overwritten(x):
 for bad, at in ((lambda x: np.sum(x), np.arange(3)), (lambda x: x*2, np.ones(3)), (overwritten, np.ones(3)),
                 (lambda x: np.linalg.det(x), np.eye(2))):
     try: grad(bad)(at)
-    except GradError as e: print(str(e).split('\nhint: there are')[0], '\n')
+    except GradError as e: print(str(e).split('\nhint: give it')[0], '\n')
 
 # %% [markdown]
 # ## What this does not show
