@@ -144,9 +144,9 @@ def test_several_rows_have_the_bits_of_one(format, k):
 def test_words_without_the_processors_help(tmp_path):
     "The products written out give the same bits."
     import os, subprocess, sys
-    code = ('import numpy as np\nfrom bendml.matvec import has_vnni, product\nfrom bendml.stored import store_as\n'
+    code = ('import numpy as np\nfrom bendml.fixed import has_vnni\nfrom bendml.matvec import product\nfrom bendml.stored import store_as\n'
             'r = np.random.default_rng(0); w = r.standard_normal((9, 96), np.float32); x = r.standard_normal(96, np.float32)\n'
-            'print(has_vnni(), *(product(store_as(w, f), x).tobytes().hex() for f in ("Q8_0", "Q4_1", "BF16", "F32")))')
+            'print(has_vnni(8), *(product(store_as(w, f), x).tobytes().hex() for f in ("Q8_0", "Q4_1", "BF16", "F32")))')
     run = lambda **env: subprocess.run([sys.executable, '-W', 'ignore', '-c', code], env=os.environ | env, capture_output=True, text=True, check=True).stdout.split()
     with_help, without = run(), run(NUMBA_CPU_NAME='haswell', NUMBA_CPU_FEATURES='+avx2,+fma,+f16c', NUMBA_CACHE_DIR=str(tmp_path))
     assert without[0] == 'False' and with_help[1:] == without[1:]

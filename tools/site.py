@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_PAGES = r'^([_.].*|bendml|data|tests|tools|examples|out|build|dist|.*egg-info)$'
 
 
-_DEFINED = re.compile(r'^(?:class |def |)(\w+)(?=[(:\[]| *=)', flags=re.M)
+_DEFINED = re.compile(r'^(?:class |def |)(\w+)(?=[(:\[]| =)', flags=re.M)
 _CODE = re.compile(r'(?<![\[`\w])`(?:\w+\.)*([A-Za-z]\w+)(?:\(\))?`(?![\]`])')
 
 

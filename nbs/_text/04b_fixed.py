@@ -31,16 +31,18 @@ FULL = 127*(2**16 + 2**8 + 1)   # the largest whole number of three such bytes
 _V, _I, _B16, _B64, _I64 = (ir.VectorType(t, n) for t, n in ((ir.FloatType(), 16), (INT, 16), (ir.IntType(8), 16), (ir.IntType(8), 64), (INT, 64)))
 _floats = flat(types.float32)
 
-def has_vnni() -> bool:
-    "Does the processor multiply and add 64 bytes at once? Without it the products are written out, slower and with the same bits."
-    return features().get('avx512vnni', False)
+def has_vnni(lanes: int = 16) -> bool:
+    "Does the processor multiply and add four bytes in each of 8 or 16 lanes? Without it the products are written out, slower and with the same bits."
+    has = lambda name: features().get(name, False)
+    return has('avx512vnni') and (lanes == 16 or has('avx512vl')) or lanes == 8 and has('avxvnni')
 
-def _fours(e, total, w, x):
+def fours(e, total, w, x):
     "total + the sums of each four products of bytes, w without sign, x with."
-    b = e.builder
-    if has_vnni(): return e.call('llvm.x86.avx512.vpdpbusd.512', _I, total, b.bitcast(w, _I), b.bitcast(x, _I))
-    products = b.mul(b.zext(w, _I64), b.sext(x, _I64))
-    for n in range(4): total = b.add(total, b.shuffle_vector(products, products, ir.Constant(_I, list(range(n, 64, 4)))))
+    b, of = e.builder, total.type
+    if has_vnni(of.count): return e.call(f'llvm.x86.avx512.vpdpbusd.{32*of.count}', of, total, b.bitcast(w, of), b.bitcast(x, of))
+    wide = ir.VectorType(INT, 4*of.count)
+    products = b.mul(b.zext(w, wide), b.sext(x, wide))
+    for n in range(4): total = b.add(total, b.shuffle_vector(products, products, ir.Constant(of, list(range(n, 4*of.count, 4)))))
     return total
 
 def _same(of: ir.VectorType, n): return ir.Constant(of, [n]*of.count)
@@ -68,7 +70,7 @@ def _split(blocks: int):
             for digit in (2, 1, 0):
                 parts = [b.trunc(q, _B16) for q in qs]
                 for v, part in enumerate(parts): e.store(b.gep(to, [ir.Constant(INT, 48*n + 16*digit + 4*v)]), part)
-                sums[digit] = _fours(e, sums[digit], added, _at(e, to, 48*n + 16*digit, _B64))
+                sums[digit] = fours(e, sums[digit], added, _at(e, to, 48*n + 16*digit, _B64))
                 qs = [b.ashr(b.add(q, _same(_I, 128)), _same(_I, 8)) for q in qs]
         e.store(b.gep(to, [ir.Constant(INT, 48*blocks)]), b.neg(b.add(b.shl(sums[0], _same(_I, 8)), sums[1])))
         e.store(b.gep(to, [ir.Constant(INT, 48*blocks + 16)]), b.neg(sums[2]))
@@ -106,7 +108,7 @@ def split128(x: np.ndarray, i: int, per: float32, added: int, out: np.ndarray, j
 def _sums(e, weights, d, blocks: int):
     "Sixteen sums of weights times whole numbers."
     b, total = e.builder, [_same(_I, 0), _same(_I, 0), _at(e, d, 48*blocks + 16, _I)]
-    for n, w in enumerate(weights): total = [_fours(e, t, w, _at(e, d, 48*n + 16*digit, _B64)) for digit, t in enumerate(total)]
+    for n, w in enumerate(weights): total = [fours(e, t, w, _at(e, d, 48*n + 16*digit, _B64)) for digit, t in enumerate(total)]
     upper = b.add(b.add(b.shl(total[0], _same(_I, 8)), total[1]), _at(e, d, 48*blocks, _I))
     return e.fma(b.sitofp(upper, _V), _same(_V, 256.), b.sitofp(total[2], _V))
 

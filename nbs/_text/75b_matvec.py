@@ -20,8 +20,9 @@ import numpy as np
 from llvmlite import ir
 from numpy import float32
 
+from bendml.fixed import fours
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
-from bendml.simd import FLOAT, INT, INTS, VECTOR, Access, f32x8, features, flat, fma, hsum, index, load, new_word, splat, store
+from bendml.simd import FLOAT, INT, INTS, VECTOR, Access, f32x8, flat, fma, hsum, index, load, new_word, splat, store
 from bendml.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, TensorError, store_as, unpack
 from bendml.threads import get_threads
 from numba import types
@@ -167,26 +168,14 @@ print(np.abs(back - numbers).max(), cells[17] - numbers.sum())
 
 # %%
 #| export
-_B32, _I32x32 = ir.VectorType(ir.IntType(8), 32), ir.VectorType(INT, 32)
-
-def has_vnni() -> bool:
-    "Does the processor have a word that multiplies and adds bytes?"
-    return features().get('avx512vnni', False) and features().get('avx512vl', False) or features().get('avxvnni', False)
-
-def _fours(e, total, w, x):
-    "total + the sums of each four products of bytes, w without sign, x with."
-    b = e.builder
-    if has_vnni(): return e.call('llvm.x86.avx512.vpdpbusd.256', INTS, total, b.bitcast(w, INTS), b.bitcast(x, INTS))
-    products = b.mul(b.zext(w, _I32x32), b.sext(x, _I32x32))
-    for n in range(4): total = b.add(total, b.shuffle_vector(products, products, ir.Constant(INTS, list(range(n, 32, 4)))))
-    return total
+_B32 = ir.VectorType(ir.IntType(8), 32)
 
 def _dot(e, weights, x, j, start):
     "Eight sums of weights times 256*high + low, as floats. weights: eight times four columns of eight rows."
     b, at = e.builder, e.address(x, j, 2)
     def same(cell): return b.bitcast(e.shuffle(b.insert_element(ir.Constant(INTS, ir.Undefined), e.load(b.gep(at, [ir.Constant(INT, cell)]), INT), ir.Constant(INT, 0)), [0]*8), _B32)
     high, low = [_all(0), _all(0)], [start(same), _all(0)]   # two of each, so that none waits for the other
-    for c, w in enumerate(weights): high[c % 2], low[c % 2] = _fours(e, high[c % 2], w, same(c)), _fours(e, low[c % 2], w, same(8 + c))
+    for c, w in enumerate(weights): high[c % 2], low[c % 2] = fours(e, high[c % 2], w, same(c)), fours(e, low[c % 2], w, same(8 + c))
     return b.sitofp(b.add(b.shl(b.add(*high), _all(8)), b.add(*low)), VECTOR)
 
 
