@@ -23,8 +23,8 @@ from .checkpoint.weights import Weights
 from .checks import ContextError
 from .data import bundled, fetch
 from .decode import Decoder, of_gpt2, of_llama, open_gguf, read
-from .matvec import read_speed
-from .stored import FORMATS as IN_PLACE
+from .decode.matvec import read_speed
+from .decode.stored import FORMATS as IN_PLACE
 from .threads import set_threads
 from .tokenizer import Tokenizer
 from .turned import load_gpt2

@@ -26,7 +26,7 @@ def gpt2(threads: int) -> None:
     import torch.nn.functional as F
     from bendml.decode import of_gpt2, read
     from bendml.gpt2 import SIZES, init
-    from bendml.matvec import read_speed
+    from bendml.decode.matvec import read_speed
     model = init(SIZES['small'])
     ids = np.random.default_rng(0).integers(0, 50_257, 64 + TOKENS)
     def ours(format):
@@ -68,7 +68,7 @@ def smollm2(threads: int) -> None:
     "SmolLM2 on its 4-bit blocks, against llama.cpp where that is found."
     from bendml.data import fetch
     from bendml.decode import open_gguf, read
-    from bendml.matvec import read_speed
+    from bendml.decode.matvec import read_speed
     path = fetch('smollm2')/'SmolLM2-135M-Instruct.Q4_1.gguf'
     d = open_gguf(path, context=512)
     cache, ids = d.cache(), list(range(100, 164 + TOKENS))

@@ -2,11 +2,12 @@
 import os
 import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
-from bendml import gpt2, llama, matvec, several
+from bendml import gpt2, llama
+from bendml.decode import matvec, several
 from bendml.checks import ContextError
 from bendml.decode import of_gpt2, of_llama, open_gguf, read
-from bendml.matvec import ROUNDED, bf16_high, bf16_low, dot4, dot8, fix, half_high, half_low, halves, product, round32
-from bendml.stored import FORMATS, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, store_as, tensor, unpack
+from bendml.decode.matvec import ROUNDED, bf16_high, bf16_low, dot4, dot8, fix, half_high, half_low, halves, product, round32
+from bendml.decode.stored import FORMATS, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, store_as, tensor, unpack
 from bendml.threads import get_threads, set_threads
 
 
@@ -144,7 +145,7 @@ def test_several_rows_have_the_bits_of_one(format, k):
 def test_words_without_the_processors_help(tmp_path):
     "The products written out give the same bits."
     import os, subprocess, sys
-    code = ('import numpy as np\nfrom bendml.fixed import has_vnni\nfrom bendml.matvec import product\nfrom bendml.stored import store_as\n'
+    code = ('import numpy as np\nfrom bendml.fixed import has_vnni\nfrom bendml.decode.matvec import product\nfrom bendml.decode.stored import store_as\n'
             'r = np.random.default_rng(0); w = r.standard_normal((9, 96), np.float32); x = r.standard_normal(96, np.float32)\n'
             'print(has_vnni(8), *(product(store_as(w, f), x).tobytes().hex() for f in ("Q8_0", "Q4_1", "BF16", "F32")))')
     run = lambda **env: subprocess.run([sys.executable, '-W', 'ignore', '-c', code], env=os.environ | env, capture_output=True, text=True, check=True).stdout.split()
@@ -260,7 +261,7 @@ def test_two_formats_in_one_matrix_lose_nothing():
 
 def test_what_compiling_knows_of_a_kernel_is_what_a_walk_through_all_it_calls_finds():
     from bendml.kernel.calls import KernelWalk
-    from bendml.onerow import look_all
+    from bendml.decode.onerow import look_all
     for k in (matvec.times, several.many, look_all):
         walk = KernelWalk(k.source).run()
         assert k.written == {a.buffer.name for a in walk.accesses if a.write and a.buffer.given}

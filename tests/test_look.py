@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bendml.curves import soften
+from bendml.decode.curves import soften
 from bendml.kvarray import keep
 from bendml.look import look, look_heads
-from bendml.onerow import look_mix, look_scores
+from bendml.decode.onerow import look_mix, look_scores
 
 f32 = np.float32
 sizes = st.tuples(st.integers(1, 3), st.integers(1, 20), st.sampled_from([8, 16, 40, 64])).flatmap(

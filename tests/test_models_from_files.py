@@ -8,7 +8,7 @@ from bendml.checkpoint.files import read_settings
 from bendml.checks import WeightsError
 from bendml.decode import of_llama, open_gguf, read
 from bendml.generate import gguf_decoder, load_model
-from bendml.stored import TensorError
+from bendml.decode.stored import TensorError
 from bendml.turned import kept_at, load_gpt2, turned
 from hostile import bounded, damaged, small_gguf, string
 

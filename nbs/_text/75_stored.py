@@ -1,5 +1,5 @@
 # %%
-#| default_exp stored
+#| default_exp decode.stored
 
 # %% [markdown]
 # # Stored weights

@@ -1,5 +1,5 @@
 # %%
-#| default_exp matvec
+#| default_exp decode.matvec
 
 # %% [markdown]
 # # Weights at the speed of memory
@@ -23,7 +23,7 @@ from numpy import float32
 from bendml.fixed import fours
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
 from bendml.simd import FLOAT, INT, INTS, VECTOR, Access, f32x8, flat, fma, hsum, index, load, new_word, splat, store
-from bendml.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, TensorError, store_as, unpack
+from bendml.decode.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, TensorError, store_as, unpack
 from bendml.threads import get_threads
 from numba import types
 

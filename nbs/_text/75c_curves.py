@@ -1,5 +1,5 @@
 # %%
-#| default_exp curves
+#| default_exp decode.curves
 
 # %% [markdown]
 # # Exponentials, eight at a time

@@ -1,5 +1,5 @@
 # %%
-#| default_exp several
+#| default_exp decode.several
 
 # %% [markdown]
 # # Several rows at once
@@ -17,9 +17,9 @@ import numpy as np
 from numpy import float32
 
 from bendml.kernel import Buf, Size, f32, kernel, requires
-from bendml.matvec import ROUNDED, bf16_high, bf16_low, dot4, dot8, fix, half_high, half_low, halves
+from bendml.decode.matvec import ROUNDED, bf16_high, bf16_low, dot4, dot8, fix, half_high, half_low, halves
 from bendml.simd import fma, load, splat, store
-from bendml.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, store_as
+from bendml.decode.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, store_as
 from bendml.tensor.gemm import product_tile
 
 
@@ -153,7 +153,7 @@ def many(size: Size, w: Buf[f32], at: Size, n: Size, units: Size, x: Buf[f32], f
 # Against the product of [one row](75b_matvec.ipynb): the same bits for whole numbers, and nearly the same for floats.
 
 # %%
-from bendml.matvec import product
+from bendml.decode.matvec import product
 
 rng = np.random.default_rng(0)
 w, x = rng.standard_normal((48, 416), float32), rng.standard_normal((24, 416), float32)

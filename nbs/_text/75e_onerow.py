@@ -1,5 +1,5 @@
 # %%
-#| default_exp onerow
+#| default_exp decode.onerow
 
 # %% [markdown]
 # # One token through the layers
@@ -21,10 +21,10 @@ import math
 import numpy as np
 from numpy import float32
 
-from bendml.curves import gelu_row, soften, swiglu
+from bendml.decode.curves import gelu_row, soften, swiglu
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
 from bendml.kvarray import keep
-from bendml.matvec import ROUNDED, times
+from bendml.decode.matvec import ROUNDED, times
 from bendml.simd import fma, hsum, load, splat, store
 
 

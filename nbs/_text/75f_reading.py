@@ -1,5 +1,5 @@
 # %%
-#| default_exp reading
+#| default_exp decode.reading
 
 # %% [markdown]
 # # Many tokens through the layers
@@ -17,12 +17,12 @@ import math
 import numpy as np
 from numpy import float32
 
-from bendml.curves import LEAST, gelu_row, higher, hmax, soften, swiglu
+from bendml.decode.curves import LEAST, gelu_row, higher, hmax, soften, swiglu
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
 from bendml.kvarray import keep
-from bendml.matvec import ROUNDED, times
-from bendml.onerow import add, norm, turn
-from bendml.several import many
+from bendml.decode.matvec import ROUNDED, times
+from bendml.decode.onerow import add, norm, turn
+from bendml.decode.several import many
 from bendml.simd import load, splat, store
 from bendml.tensor.gemm import gemm_panels
 

@@ -1,5 +1,5 @@
 # %%
-#| default_exp batch
+#| default_exp decode.batch
 
 # %% [markdown]
 # # Several texts at once
@@ -18,14 +18,14 @@
 import numpy as np
 from numpy import float32
 
-from bendml.curves import gelu_row, swiglu
+from bendml.decode.curves import gelu_row, swiglu
 from bendml.kernel import Buf, Size, f32, i64, kernel, prange, requires
 from bendml.kvarray import keep
-from bendml.matvec import ROUNDED, fix, rows
-from bendml.onerow import add, look, norm, turn
-from bendml.several import many_q4, many_q8
+from bendml.decode.matvec import ROUNDED, fix, rows
+from bendml.decode.onerow import add, look, norm, turn
+from bendml.decode.several import many_q4, many_q8
 from bendml.simd import load, store
-from bendml.stored import Q4, Q8
+from bendml.decode.stored import Q4, Q8
 
 
 # %% [markdown]
@@ -217,8 +217,8 @@ times_all, look_texts, step_all
 # Five rows at once have the bits of each of them alone, in every format:
 
 # %%
-from bendml.matvec import product
-from bendml.stored import FORMATS, store_as
+from bendml.decode.matvec import product
+from bendml.decode.stored import FORMATS, store_as
 
 rng = np.random.default_rng(0)
 w, x = rng.standard_normal((80, 416), float32), rng.standard_normal((5, 416), float32)

@@ -1,5 +1,5 @@
 # %%
-#| default_exp decode
+#| default_exp decode.__init__
 
 # %% [markdown]
 # # One token at a time
@@ -21,14 +21,14 @@ import numpy as np
 from numpy import float32
 
 from bendml import llama
-from bendml.batch import step_all
+from bendml.decode.batch import step_all
 from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
 from bendml.checks import ContextError, check_ids, check_shapes
-from bendml.onerow import step
-from bendml.reading import read_all
+from bendml.decode.onerow import step
+from bendml.decode.reading import read_all
 from bendml.rope import angles
-from bendml.stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
+from bendml.decode.stored import FORMATS, UNIT, Tensor, TensorError, memory, pack, place, q4_0_as_q4_1, rows_of, tensor
 from bendml.threads import get_threads
 if TYPE_CHECKING: from bendml.gpt2 import Gpt2
 

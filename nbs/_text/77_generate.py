@@ -27,8 +27,8 @@ from bendml.checkpoint.weights import Weights
 from bendml.checks import ContextError
 from bendml.data import bundled, fetch
 from bendml.decode import Decoder, of_gpt2, of_llama, open_gguf, read
-from bendml.matvec import read_speed
-from bendml.stored import FORMATS as IN_PLACE
+from bendml.decode.matvec import read_speed
+from bendml.decode.stored import FORMATS as IN_PLACE
 from bendml.threads import set_threads
 from bendml.tokenizer import Tokenizer
 from bendml.turned import load_gpt2
