@@ -18,7 +18,7 @@ demo: .venv/ready   ## from a fresh clone: set up; a refused program, some laws,
 
 check: .venv/ready .venv/torch   ## from a fresh clone: set up, run every test
 	$(BIN)/bendml data mnist gpt2-bpe smollm2
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PY) -m pytest -n 2
 
 setup: .venv/ready   ## make .venv from requirements.lock (a second time: nothing to do)
 
@@ -27,7 +27,7 @@ data: .venv/ready   ## fetch every data set into data/
 
 test: .venv/ready   ## text <-> notebooks, export, nbdev_test, quick tests
 	$(PY) tools/notebooks.py sync
-	$(PY) -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(PY) -m pytest -n 2 -m "not slow"
 
 outputs: .venv/ready   ## run the notebooks again and store what they print
 	$(PY) tools/notebooks.py sync

@@ -305,7 +305,7 @@ def show(text: Text, stats: bool) -> None:
 @options
 def command(text, new, stop, stats, **given):
     "Write on from TEXT."
-    if not text: raise click.UsageError('TEXT is empty; a model needs something to go on from')
+    if not text: raise click.ClickException('TEXT is empty; a model needs something to go on from')
     try:
         model, sampling = open_model(**given)
         click.echo(text, nl=False)

@@ -1,8 +1,10 @@
 "One line at the end, `N passed, N failed`; a skipped test counts as failed where CI is set."
-import os, pytest
+import os, signal, pytest
 from bendml.data import data_dir
 
 collect_ignore = [] if (data_dir()/'gpt2/model.safetensors').is_file() else ['test_gpt2_published.py']   # half a gigabyte, which not everyone has
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's & sets it, and tests interrupt
 
 TOGETHER = ('tests/test_site.py', 'tests/test_serve.py')   # what the first test of such a file sets up, minutes of work or a port, serves the others
 

@@ -324,7 +324,7 @@ def test_the_command(tmp_path):
     good = '@kernel\ndef f(n: Size, x: Buf["n", f32]):\n    for i in range(n): x[i] = 1\n'
     bad = '@kernel\ndef g(n: Size, x: Buf["n", f32]):\n    x[n] = 1\n'
     code, out = run(head + good)
-    assert code == 0 and out.splitlines()[-1].startswith('ALL KERNELS PROVED: 1 kernels')
+    assert code == 0 and out.splitlines()[-1].startswith('ALL KERNELS PROVED: 1 kernel,')
     code, out = run(head + good + bad)
     assert code == 1 and out.splitlines()[-1] == 'SOME KERNELS FAIL: 1 of 2 refused' and 'index 0' in out
     code, out = run(head + bad.replace('@kernel', '@kernel(unchecked="old")'))

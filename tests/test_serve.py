@@ -164,7 +164,7 @@ def test_broken_requests(client):
     post = lambda content, kind='application/json', path='/v1/completions': client.post(path, content=content, headers={'content-type': kind})
     for response, status, named in (
             (post(b''), 400, 'JSON'), (post(b'{'), 400, 'JSON'), (post(b'\xff'), 400, 'JSON'), (post(b'['*200_000), 400, 'recursion'), (post(b'null'), 400, 'object'),
-            (post(b'{}'), 400, 'required'), (post(b'{}', 'text/plain'), 415, 'text/plain'), (post(b'{}', ''), 415, 'none'), (post(b' '*(BODY + 1)), 413, 'too long'),
+            (post(b'{}'), 400, 'expected : a model'), (post(b'{}', 'text/plain'), 415, 'text/plain'), (post(b'{}', ''), 415, 'none'), (post(b' '*(BODY + 1)), 413, 'too long'),
             (post(b'{"model": "tiny", "prompt": "\\ud800"}'), 400, 'hex escape'), (post(b'{"model": "tiny", "prompt": ""}'), 400, 'at least one'),
             (post(b'{"model": "tiny", "prompt": [999]}'), 400, '999'), (post(b'{"model": "tiny", "prompt": [-1]}'), 400, '-1'),
             (post(b'{"model": "tiny", "prompt": "a", "max_tokens": 1e999}'), 400, 'max_tokens'), (post(b'{"model": "tiny", "prompt": "a", "temperature": NaN}'), 400, 'temperature'),

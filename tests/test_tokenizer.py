@@ -904,7 +904,7 @@ def test_commands(tmp_path):
 
 @pytest.mark.parametrize('command, args, text, says', [
     (detokenize, (), '12 x', "not an id\n- expected : a whole number\n- observed : 'x'"), (detokenize, (), '9'*30, 'no such id'), (detokenize, (), '9'*5000, 'not an id'), (detokenize, (), '1_0', 'not an id'), (detokenize, (), '-1', 'no such id'),
-    (train_tokenizer, ('--vocab-size', '99999999999', '--out', 'x'), 'a', 'vocabulary too large'), (detokenize, (), '99999', 'no such id'), (tokenize, ('--tokenizer', '/nowhere'), 'a', 'No such file'),
+    (train_tokenizer, ('--vocab-size', '99999999999', '--out', 'x'), 'a', 'vocabulary too large'), (detokenize, (), '99999', 'no such id'), (tokenize, ('--tokenizer', '/nowhere'), 'a', 'no such tokenizer'),
     (train_tokenizer, ('--vocab-size', '10', '--out', 'x'), 'a', 'vocabulary too small')])
 def test_commands_refuse(command, args, text, says):
     result = run(command, *args, input=text)
