@@ -12,7 +12,7 @@ def alternate(rows: dict, rounds: int = 9, warm: int = 0) -> dict:
     seconds = {name: [] for name in rows}
     for turn in range(rounds + 1):
         for name, run in rows.items():
-            time.sleep(.05)
+            time.sleep(.2)
             for _ in range(warm): run()
             begin = time.perf_counter()
             run()

@@ -17,7 +17,7 @@ def in_turn(rows: dict, rounds: int, calls: int) -> dict:
     seconds = {name: [] for name in rows}
     for _ in range(rounds):
         for name, run in rows.items():
-            time.sleep(.05)
+            time.sleep(.2)
             run()
             run()
             for _ in range(calls):
