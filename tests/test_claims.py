@@ -18,10 +18,14 @@ def rows(markdown: str, timed: bool = False) -> dict[tuple[str, str], list]:
     return found
 
 
-def kernel_rows(markdown: str) -> dict[str, list[str]]:
-    "kernel -> the cells of its row, without the time."
-    cells = [[c.strip() for c in re.split(r'(?<!\\)\|', line)[1:-1]] for line in markdown.splitlines()]
-    return {c[0]: c[1:5] + c[6:] for c in cells if len(c) == 7 and re.match('confirmed|proved|unchecked', c[6])}
+def kernel_rows(markdown: str) -> dict[tuple[str, str], list[str]]:
+    "(module, kernel) -> the cells of its row, without the time."
+    found, module = {}, ''
+    for line in markdown.splitlines():
+        cells = [c.strip() for c in re.split(r'(?<!\\)\|', line)[1:-1]]
+        if len(cells) == 7 and cells[0].startswith('**'): module = cells[0].strip('*')
+        elif len(cells) == 7 and re.match('confirmed|proved|unchecked', cells[6]): found[module, cells[0]] = cells[1:5] + cells[6:]
+    return found
 
 
 def outputs(notebook: Path):
@@ -55,9 +59,9 @@ def test_the_table_of_kernels():
     text = kernel_claims([gemm, guess, matvec])
     assert text.startswith(f'2 kernels, {gemm.proof.conditions + matvec.proof.conditions} conditions proved') and '; 1 unchecked.' in text
     assert kernel_rows(text) == {
-        'gemm': [gemm.__doc__, str(gemm.proof.conditions), str(gemm.proof.values), str(gemm.proof.confirmed), 'confirmed'],
-        'matvec': ['y = W v.', str(matvec.proof.conditions), str(matvec.proof.values), str(matvec.proof.confirmed), 'confirmed'],
-        'guess': ['', '-', '-', '-', 'unchecked: tested \\| by hand']}
+        ('bendml.kernel.sums', 'gemm'): [gemm.__doc__, str(gemm.proof.conditions), str(gemm.proof.values), str(gemm.proof.confirmed), 'confirmed'],
+        ('bendml.kernel.sums', 'matvec'): ['y = W v.', str(matvec.proof.conditions), str(matvec.proof.values), str(matvec.proof.confirmed), 'confirmed'],
+        ('bendml.old', 'guess'): ['', '-', '-', '-', 'unchecked: tested \\| by hand']}
 
 
 def module_of(notebook: Path) -> str:

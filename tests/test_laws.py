@@ -482,6 +482,7 @@ def test_a_solver_that_crashes_is_no_proof(solver, monkeypatch):
     from bendml.laws import prove as _
     real = solvers._Worker.send
     def send(self, question):
+        if self.solver == solver: os.kill(self.process.pid, signal.SIGSTOP)   # or it might answer first
         real(self, question)
         if self.solver == solver: self.process.kill(); self.process.wait()
     monkeypatch.setattr(solvers._Worker, 'send', send)
