@@ -399,6 +399,11 @@ def calls(draw):
     return name, [draw(anything(draw(st.sampled_from([None, 1, 2, 2])))) for _ in range(count)]
 
 
+@pytest.mark.parametrize('name, a, b', [('matmul', (1, 1), (1, 2)), ('matmul_tn', (1, 1), (1, 2)), ('matmul_nt', (1, 1), (2, 1)), ('matmul', (3, 1), (1, 1)), ('matmul', (2, 3), (3, 1))])
+def test_zero_times_nan_is_nan(name, a, b):
+    for x, y in ((np.zeros(a, f32), np.full(b, np.nan, f32)), (np.full(a, np.nan, f32), np.zeros(b, f32))): assert np.isnan(getattr(tensor, name)(x, y)).all()
+
+
 def test_every_public_function_is_called():
     functions = {name for name in tensor.__all__ if isinstance(getattr(tensor, name), type(test_fuzz))}
     assert functions == {name.split()[0] for name in CALLS}

@@ -345,9 +345,10 @@ def product(
     least: int = BIG   # multiplications from which on it is done by panels; below, and always on one thread unless this is given, by the library
 ) -> None:
     "c = a b, or c += a b, the fastest way, for arrays that are known to fit."
+    times = np.multiply if 1 in (a.size, b.size) else np.dot   # a single number that is zero would be left out, and a NaN be lost
     if a.size*b.shape[1] >= least and (least < BIG or get_threads() > 1): _panels(a, b, c, add, True)
-    elif add: c += np.dot(a, b)
-    else: np.dot(a, b, out=c)
+    elif add: c += times(a, b)
+    else: times(a, b, out=c)
 
 ORDERS = {'fast': product, 'sequential': lambda a, b, c, add: _panels(a, b, c, add, False)}
 
