@@ -53,6 +53,23 @@ def last(n: Size, x: Buf["n", f32]):
     requires(n > 0)
     return n - 1
 
+@kernel
+def spoil(n: Size, ids: Buf["n", i64]):
+    for i in range(n): ids[i] = n
+
+@kernel
+def spoil_first(n: Size, ids: Buf["n", i64]):
+    requires(n > 0)
+    ids[0] = n
+    return 0
+
+@kernel(unchecked="its two buffers are one in an attack")
+def look_and_write(n: Size, a: Buf["n", i64], b: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= a[i] < n:
+            b[i] = n
+            x[a[i]] = 0
+
 ATTACKS = []
 def attack(fn):
     ATTACKS.append(fn)
@@ -593,6 +610,98 @@ def embedding_over_tokens(n: Size, V: Size, D: Size, ids: Buf["n", i64, "0 <= id
     for t in prange(n):
         for d in range(D): dW[ids[t]*D + d] += dy[t*D + d]
 
+# A cell that was looked at, and is another one, or another number, when it is used
+@attack
+def guard_of_another_cell(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= ids[i] < n: x[ids[n - 1 - i]] = 0
+@attack
+def guard_that_may_be_left_out(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if x[i] > f32(0) or 0 <= ids[i] < n: x[ids[i]] = 0
+@attack
+def guard_overwritten(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= ids[i] < n:
+            ids[i] = n
+            x[ids[i]] = 0
+@attack
+def guard_overwritten_by_another_index(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= ids[i] < n:
+            ids[n - 1 - i] = n
+            x[ids[i]] = 0
+@attack
+def guard_overwritten_by_another_name(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    look_and_write(n, ids, ids, x)
+@attack
+def guard_overwritten_by_a_call(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= ids[i] < n:
+            spoil(n, ids)
+            x[ids[i]] = 0
+@attack
+def guard_overwritten_in_a_condition(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    if n > 0 and 0 <= ids[0] < n and (x[0] > f32(0) or spoil_first(n, ids) == 0): x[ids[0]] = 0
+@attack
+def guard_overwritten_on_one_way_of_an_expression(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    if n > 0 and 0 <= ids[0] < n:
+        k = spoil_first(n, ids) if x[0] > f32(0) else ids[0]
+        x[ids[0]] = f32(k)
+@attack
+def guard_overwritten_on_one_way(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= ids[i] < n:
+            if x[i] > f32(0): ids[i] = n
+            x[ids[i]] = 0
+@attack
+def guard_overwritten_between_two_targets(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    for i in range(n):
+        if 0 <= ids[i] < n: ids[i], x[ids[i]] = n, f32(0)
+@attack
+def guard_overwritten_in_the_round_before(n: Size, ids: Buf["n", i64], x: Buf["n", f32], y: Buf["n", f32]):
+    if n > 0 and 0 <= ids[0] < n:
+        for i in range(n):
+            t = x[ids[0]]
+            ids[0] = n
+@attack
+def guard_overwritten_in_a_loop(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    if n > 0 and 0 <= ids[0] < n:
+        for i in range(n):
+            ids[i] = n
+            if 0 <= ids[0] < n: x[ids[0]] = 1
+        x[ids[0]] = 0
+@attack
+def guard_of_a_while_overwritten(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    k = n
+    while k > 0 and 0 <= ids[0] < n:
+        invariant(k <= n)
+        decreases(k)
+        k -= 1
+        ids[0] = n
+        x[ids[0]] = 0
+@attack
+def guard_overwritten_in_a_while(n: Size, ids: Buf["n", i64], x: Buf["n", f32]):
+    k = n
+    if n > 0 and 0 <= ids[0] < n:
+        while k > 0:
+            invariant(0 <= k, k <= n)
+            decreases(k)
+            t = x[ids[0]]
+            ids[0] = n
+            k -= 1
+@attack
+def guard_overwritten_by_another_iteration(n: Size, ids: Buf["n", i64], x: Buf["n", f32], y: Buf["n", f32]):
+    for i in prange(n):
+        if 0 <= ids[0] < n: y[i] = x[ids[0]]
+        ids[i] = n
+@attack
+def one_more_than_was_looked_at(n: Size, m: Size, counts: Buf["n", i64, "0 <= counts <= m"], x: Buf["m", f32]):
+    for i in range(n):
+        if counts[i] < m:
+            counts[i] += 1
+            x[counts[i]] = 0
+
 SHOWN = {   # the line and the sizes that a refusal shows
     one_product_too_many: ('A[i * k + p]', 'n=1, k=0, m=1, at i=0, j=0, p=0', 'A[0], and A has 0 cells'), wrong_stride: ('C[i * k + j]', 'n=2, k=2, m=1, at i=1, j=0, p=1'),
     embedding_over_tokens: ('dW[ids[t] * D + d]', 'n=2, V=1, D=1', 'iterations 0 and 1 meet in dW[0]'), overlapping_bands: ('x[i] = t', 'n=1, bands=2, size=0', 'meet in x[0]'),
@@ -693,6 +802,21 @@ def right_transpose(n: Size, m: Size, x: Buf["n*m", f32], y: Buf["n*m", f32]):
     for i in prange(n):
         for j in range(m): y[j*n + i] = x[i*m + j]
     ensures(filled(y), once(y))
+@right
+def right_count_to_the_top(n: Size, m: Size, ids: Buf["n", i64, "0 <= ids < m"], counts: Buf["m", i64, "0 <= counts <= n"]):
+    for i in range(n):
+        if counts[ids[i]] < n: counts[ids[i]] += 1
+@right
+def right_look_first(n: Size, m: Size, ids: Buf["n", i64], x: Buf["m", f32], y: Buf["n", f32]):
+    for i in prange(n):
+        if i > 0 and 0 <= ids[i - 1] and ids[i - 1] < m: y[i] = x[ids[i - 1]]
+@right
+def right_look_on_both_ways(n: Size, m: Size, ids: Buf["n", i64], x: Buf["m", f32]):
+    for i in range(n):
+        if not (ids[i] < 0 or m <= ids[i]):
+            if n > 2: t = x[ids[i]]
+            else: t = f32(0)
+            x[ids[i]] = t
 
 @pytest.mark.parametrize('fn', RIGHT, ids=[f.__name__ for f in RIGHT])
 def test_what_is_right_is_accepted_and_runs_clean(fn, monkeypatch, tmp_path):

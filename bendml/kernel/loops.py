@@ -49,11 +49,11 @@ class Claiming(Statements):
 
 # %% ../../nbs/27a_loops.ipynb #40bd1691
 class Remembering(Claiming):
-    "What only a walk that follows values has to do."
+    "What is done about memory; most of it only by a walk that follows values."
     def around(self, body: list) -> list: return []
     def inside(self, says: list) -> None: pass
     def memory(self) -> object: return None
-    def forget(self, body: list) -> None: pass
+    def forget(self, body: list) -> None: self.cells = {}
     def same(self, was: object) -> list[Term]: return []
 
 # %% ../../nbs/27a_loops.ipynb #0738e53d

@@ -28,6 +28,7 @@ class Memory(Conditions):
         self.accesses.append(a)
         last = integer('+', index, literal(cells - 1))
         self.check('bounds', node, conj(less(literal(0), index, '<='), less(last, buffer.length)), f'an index of {buffer.name}', index, (a,))
+        if write: self.cells = {}
 
     def Subscript(self, node, raw: bool = False):
         buffer, index = self.buffer(node.value), self.index(node)
@@ -43,8 +44,9 @@ class Memory(Conditions):
     def load(self, buffer: Buffer, index: Term) -> Term:
         "The value of a cell. Of an integer it is known what its type and its contract say."
         if buffer.dtype in FLOATS: return ANY
-        value = self.fresh(f'{buffer.name}_cell', INT, int_range(buffer.dtype))
-        self.facts += (known := self.cell_facts(buffer, value))
+        if (buffer, index) not in self.cells: self.cells[buffer, index] = self.fresh(f'{buffer.name}_cell', INT, int_range(buffer.dtype))
+        known = self.cell_facts(buffer, value := self.cells[buffer, index])
+        self.facts += [f for f in known if f not in self.facts]
         self.always |= set(known)
         return value
 

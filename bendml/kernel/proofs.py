@@ -49,15 +49,16 @@ def _prove(check: Check) -> tuple[dict[str, Answer], Check | None]:
         if 'sat' not in (a.result for a in said.values()): ask('z3', check := hinted(check), 5.0, named=True)
     return said, check
 
-def _confirm(said: dict[str, Answer], check: Check | None) -> dict[str, Answer]:
-    "And what cvc5 says, to the facts that z3 used before it is asked about all of them."
-    if check is None or any(a.result == 'sat' for a in said.values()): return said
+def _confirm(said: dict[str, Answer], check: Check | None) -> tuple[dict[str, Answer], bool]:
+    "And what cvc5 says, to the facts that z3 used before it is asked about all of them; and were those few enough?"
+    if check is None or any(a.result == 'sat' for a in said.values()): return said, False
     ask, few = partial(_ask, said), needed(check, said['z3'].core)
+    wide = 'cvc5' in said and said['cvc5'].result == 'unsat'   # it knew all of them
     ask('cvc5', hinted(few), 0.3)
-    if said['cvc5'].reason == 'wall': ask('cvc5', hinted(check), 0.5)   # more facts, and perhaps less to search
-    (ask('cvc5', few, 0.7) and ask('cvc5', grounded(few), 0.7, weaker=True) and ask('cvc5', alike(grounded(few)), 2.0, weaker=True)
-     and ask('cvc5', hinted(few), 5.0) and ask('cvc5', check, 2.0))
-    return said
+    if said['cvc5'].reason == 'wall': wide = not ask('cvc5', hinted(check), 0.5)   # more facts, and perhaps less to search
+    if (ask('cvc5', few, 0.7) and ask('cvc5', grounded(few), 0.7, weaker=True) and ask('cvc5', alike(grounded(few)), 2.0, weaker=True)
+            and ask('cvc5', hinted(few), 5.0)): wide = not ask('cvc5', check, 2.0)
+    return said, not wide
 
 def proved(said: dict[str, Answer], by: Callable) -> bool:
     "Is something proved by `any` solver, or by `all` of them?"
@@ -68,7 +69,7 @@ class Lemma(NamedTuple):
     "That the goal follows from the facts, for all values of their symbols."
     facts: tuple[Term, ...]
     goal: Term
-    said: Future     # what both solvers said to it
+    said: Future     # what both solvers said to it, and whether these facts were enough for both
 
 def gives(lemma: Lemma, check: Check, at: dict[Var, Var]) -> bool:
     "Is a condition what a lemma says, with these symbols in the place of its own?"
@@ -139,15 +140,16 @@ def _asked(checks: list[Check], pool: ThreadPoolExecutor) -> Iterator[tuple[Futu
         future = pool.submit(_confirm, said, asked)
         if said['z3'].result == 'unsat': learn(needed(asked, said['z3'].core), future)
         yield future, False
-        if said['z3'].result != 'unsat' and not proved(future.result(), any): return   # one that fails is enough
+        if said['z3'].result != 'unsat' and not proved(future.result()[0], any): return   # one that fails is enough
 
 def _all_answers(checks: list[Check]) -> Iterator[dict[str, Answer]]:
     "What the solvers say to each condition, in order; nothing more after one that neither proves."
     with ThreadPoolExecutor(1) as pool:
         for check, (future, other) in zip(checks, list(_asked(checks, pool))):
-            if not other: yield future.result()
-            elif proved(future.result(), all): yield {s: Answer(s, 'unsat', 0.0) for s in SOLVERS}
-            else: yield _confirm(*_prove(check))
+            said, few = future.result()
+            if not other: yield said
+            elif few and proved(said, all): yield {s: Answer(s, 'unsat', 0.0) for s in SOLVERS}
+            else: yield _confirm(*_prove(check))[0]
 
 # %% ../../nbs/29_proofs.ipynb #6dc6a084
 @dataclass(frozen=True)

@@ -120,24 +120,24 @@ def _watching(watch: Watch) -> Callable:
 
 LARGEST = 10_000   # cells in all; more are not tried
 
-def fillings(source: Source, sizes: dict) -> list[dict]:
-    "A few ways to fill the buffers of integers, as their contracts allow."
+def fillings(source: Source, sizes: dict, first: dict[str, int] = {}) -> list[dict]:
+    "A few ways to fill the buffers of integers, as their contracts allow; `first` says by name which number is tried first."
     def cells(p, how):
         n = eval(compile(ast.Expression(p.length), '', 'eval'), {'min': min, 'max': max, '__builtins__': {}}, dict(sizes)) if p.length is not None else sizes.get(f'len_{p.name}', 0)
         if n > LARGEST: raise Seen('')
         if p.type.dtype in FLOATS: return [p.type.dtype(1)]*n
         lo, hi = int_range(p.type.dtype)
         holds = lambda v: p.element is None or eval(compile(ast.Expression(p.element), '', 'eval'), {'min': min, 'max': max, '__builtins__': {}}, dict(sizes) | {p.name: v})
-        good = [v for v in range(max(lo, -5), min(hi, 12)) if holds(v)]
+        good = sorted((v for v in range(max(lo, -5), min(hi, 12)) if holds(v)), key=lambda v: v != first.get(p.name))
         if not good and n: raise Seen('')
         return [good[how(i, len(good))] for i in range(n)]
     ways = (lambda i, n: 0, lambda i, n: n - 1, lambda i, n: i % n, lambda i, n: -1 - i % n)
     buffers = [p for p in source.params if isinstance(p.type, Buf)]
     return [{p.name: cells(p, how) for p in buffers} for how in ways]
 
-def run_watched(source: Source, sizes: dict) -> str:
+def run_watched(source: Source, sizes: dict, first: dict[str, int] = {}) -> str:
     "Run a kernel on these sizes; what a buffer saw that must not happen, or nothing."
-    try: ways = fillings(source, sizes)
+    try: ways = fillings(source, sizes, first)
     except Exception: return ''
     for filling in ways:
         watch = Watch()
@@ -214,7 +214,8 @@ def refusal(source: Source, check: Check, shown: bool = True) -> KernelError:
         rounds = {l.name: at[l.var.name] for a in check.accesses[:1] for l in a.loops if isinstance(l.var, Var) and l.var.name in at}
         tell = lambda values: ', '.join(f'{n}={v}' for n, v in values.items())
         lines.append(f'- smallest : {tell(sizes)}' + (f', at {tell(rounds)}' if rounds and check.kind == 'bounds' else ''))
-        seen = run_watched(source, sizes)
+        cells = {v.name.rpartition('_cell')[0]: at.get(v.name) for v in free(check.shown)} if check.shown is not None else {}
+        seen = run_watched(source, sizes, cells)
         if seen: lines.append(f'- run      : {seen}')
     else: lines.append('- smallest : none found; the solvers gave up')
     return KernelError(check.where, _PROBLEM.get(check.kind, check.kind), expected, observed, '\n'.join(lines), _HINT.get(check.kind, '' if at else 'an invariant, an assert or a simpler index may help'))

@@ -101,6 +101,7 @@ class State:
         self.limits: list[Term] = []        # facts of the machine: used only for overflow, and for lengths of new buffers
         self.env: dict[str, object] = {}
         self.kinds: dict[str, object] = {}
+        self.cells: dict[tuple[Buffer, Term], Term] = {}   # whole numbers in cells, as they were read since the last write
         self.loops: tuple[Loop, ...] = ()
         self.accesses: list[Access] = []
         self.checks: list[Check] = []

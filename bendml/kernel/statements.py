@@ -77,7 +77,7 @@ class Making(Assignments):
 
 # %% ../../nbs/27_statements.ipynb #abfb37b6
 def _merged(c: Term, then: dict, other: dict) -> dict:
-    "What names hold after an if: what both ways gave a value."
+    "What names, or cells, hold after an if: what both ways gave a value."
     both = [n for n in then if n in other and (then[n] is other[n] or not isinstance(then[n], Buffer))]
     return {n: then[n] if then[n] is other[n] else choose(c, then[n], other[n]) for n in both}
 
@@ -94,8 +94,8 @@ class Statements(Making):
         self.restore(tuple(_merged(c, a, b) for a, b in zip(then, other)))
         self.facts += found + more
 
-    def saved(self) -> tuple[dict, ...]: return (dict(self.env),)
-    def restore(self, saved: tuple[dict, ...]) -> None: self.env = dict(saved[0])
+    def saved(self) -> tuple[dict, ...]: return dict(self.env), dict(self.cells)
+    def restore(self, saved: tuple[dict, ...]) -> None: self.env, self.cells = map(dict, saved)
 
     def Assert(self, s):
         if not self.follows(s.test): return

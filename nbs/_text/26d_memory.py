@@ -9,6 +9,10 @@
 # Each access has to be in bounds, and is noted for the questions about two accesses at a time. An integer that is read from
 # memory is what its type and its contract say. Cells of small or unsigned integers have to be widened by hand, `i64(ids[b])`: in
 # numba `-x` of an `int8` that is -128 is -128 again, and the difference of two `uint8` can be $2^{64} - 2$.
+#
+# A cell that is read twice has one value, so that `if ids[b] < n: x[ids[b]] = 0` can be proved; but only until something is written,
+# whatever and wherever it is, and not into a loop or out of it. That the first read may have been made under a condition, `k < n and
+# ids[k] < m`, does no harm: without the condition nothing is known of the symbol, so it may stand for what the cell holds then.
 
 # %%
 #| hide
@@ -37,6 +41,7 @@ class Memory(Conditions):
         self.accesses.append(a)
         last = integer('+', index, literal(cells - 1))
         self.check('bounds', node, conj(less(literal(0), index, '<='), less(last, buffer.length)), f'an index of {buffer.name}', index, (a,))
+        if write: self.cells = {}
 
     def Subscript(self, node, raw: bool = False):
         buffer, index = self.buffer(node.value), self.index(node)
@@ -52,8 +57,9 @@ class Memory(Conditions):
     def load(self, buffer: Buffer, index: Term) -> Term:
         "The value of a cell. Of an integer it is known what its type and its contract say."
         if buffer.dtype in FLOATS: return ANY
-        value = self.fresh(f'{buffer.name}_cell', INT, int_range(buffer.dtype))
-        self.facts += (known := self.cell_facts(buffer, value))
+        if (buffer, index) not in self.cells: self.cells[buffer, index] = self.fresh(f'{buffer.name}_cell', INT, int_range(buffer.dtype))
+        known = self.cell_facts(buffer, value := self.cells[buffer, index])
+        self.facts += [f for f in known if f not in self.facts]
         self.always |= set(known)
         return value
 

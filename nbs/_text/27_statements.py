@@ -92,12 +92,12 @@ class Making(Assignments):
 # %% [markdown]
 # ## If
 #
-# Both ways are walked, each knowing the condition. Afterwards a name is the one value or the other.
+# Both ways are walked, each knowing the condition. Afterwards a name is the one value or the other, and so is a cell that was read.
 
 # %%
 #| export
 def _merged(c: Term, then: dict, other: dict) -> dict:
-    "What names hold after an if: what both ways gave a value."
+    "What names, or cells, hold after an if: what both ways gave a value."
     both = [n for n in then if n in other and (then[n] is other[n] or not isinstance(then[n], Buffer))]
     return {n: then[n] if then[n] is other[n] else choose(c, then[n], other[n]) for n in both}
 
@@ -114,8 +114,8 @@ class Statements(Making):
         self.restore(tuple(_merged(c, a, b) for a, b in zip(then, other)))
         self.facts += found + more
 
-    def saved(self) -> tuple[dict, ...]: return (dict(self.env),)
-    def restore(self, saved: tuple[dict, ...]) -> None: self.env = dict(saved[0])
+    def saved(self) -> tuple[dict, ...]: return dict(self.env), dict(self.cells)
+    def restore(self, saved: tuple[dict, ...]) -> None: self.env, self.cells = map(dict, saved)
 
     def Assert(self, s):
         if not self.follows(s.test): return

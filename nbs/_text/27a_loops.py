@@ -61,16 +61,17 @@ class Claiming(Statements):
 
 
 # %% [markdown]
-# Another walk, the one that follows values, remembers more. These are the places where it does.
+# What was read from memory before a loop, or in one of its rounds, is not what a read in another round gives, or one after it. And another
+# walk, the one that follows values, remembers more. These are the places where it does.
 
 # %%
 #| export
 class Remembering(Claiming):
-    "What only a walk that follows values has to do."
+    "What is done about memory; most of it only by a walk that follows values."
     def around(self, body: list) -> list: return []
     def inside(self, says: list) -> None: pass
     def memory(self) -> object: return None
-    def forget(self, body: list) -> None: pass
+    def forget(self, body: list) -> None: self.cells = {}
     def same(self, was: object) -> list[Term]: return []
 
 
