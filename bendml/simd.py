@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['f32x8', 'new_word', 'flat', 'index', 'features', 'VECTOR', 'INTS', 'INT', 'FLOAT', 'F32x8', 'has_avx2', 'Access',
            'load', 'store', 'splat', 'fma', 'hsum', 'load_bf16', 'load_i8', 'load_low4', 'load_high4', 'products',
-           'products_bf16', 'products_i8', 'one', 'one_bf16', 'one_i8', 'one_low4', 'one_high4', 'to_bf16', 'prefetch']
+           'products_bf16', 'products_i8', 'one', 'one_bf16', 'one_i8', 'one_low4', 'one_high4', 'to_bf16']
 
 # %% ../nbs/04_simd.ipynb #bd5969d1
 import functools, inspect, operator
@@ -255,16 +255,6 @@ def to_bf16(
     bits = np.ascontiguousarray(x, float32).view(np.uint32)
     rounded = (bits + (0x7fff + (bits >> 16 & 1)).astype(np.uint32)) >> 16
     return np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16)
-
-# %% ../nbs/04_simd.ipynb #b0170a53
-def _prefetch(e: _Emit, a, i):
-    where = e.builder.bitcast(e.address(a, i), ir.IntType(8).as_pointer())
-    e.call('llvm.prefetch.p0', ir.VoidType(), where, *(ir.Constant(_I32, n) for n in (0, 3, 1)))
-    return e.nothing()
-
-@_word((lambda t: isinstance(t, types.Array), _index), types.none, _prefetch)
-def prefetch(a: np.ndarray, i: int) -> None:
-    "Advice: a[i] will be read soon."
 
 # %% ../nbs/04_simd.ipynb #87f9e149
 new_word, flat, index, features = _word, _flat, _index, _features

@@ -46,15 +46,15 @@ def lanes() -> float32:
 def _zeros(of: types.UniTuple, register: ir.Type) -> Callable:
     return lambda e: e.context.make_tuple(e.builder, of, [ir.Constant(register, [0.0]*register.count)]*of.count)
 
-def _step(of: types.UniTuple, register: ir.Type, across: int, fused: bool) -> Callable:
-    "One step of k, for a tile whose rows take `across` registers."
+def _step(of: types.UniTuple, register: ir.Type, fused: bool) -> Callable:
+    "One step of k, for a tile whose rows take two registers each."
     def code(e, t, a, i, step, b, j):
         sums, at, at_b = cgutils.unpack_tuple(e.builder, t), e.address(a, i, 1), e.address(b, j, 4)
-        row = [e.load(e.builder.gep(at_b, [ir.Constant(_I32, c*register.count)]), register) for c in range(across)]
+        row = [e.load(e.builder.gep(at_b, [ir.Constant(_I32, c*register.count)]), register) for c in range(2)]
         step = e.context.cast(e.builder, step, e.sig.args[3], types.intp)
         for n in range(len(sums)):
-            if n % across == 0: x = e.splat(e.load(e.builder.gep(at, [e.builder.mul(step, ir.Constant(step.type, n//across))]), _F32), register)
-            sums[n] = e.fma(x, row[n % across], sums[n]) if fused else e.builder.fadd(sums[n], e.builder.fmul(x, row[n % across]))
+            if n % 2 == 0: x = e.splat(e.load(e.builder.gep(at, [e.builder.mul(step, ir.Constant(step.type, n//2))]), _F32), register)
+            sums[n] = e.fma(x, row[n % 2], sums[n]) if fused else e.builder.fadd(sums[n], e.builder.fmul(x, row[n % 2]))
         return e.context.make_tuple(e.builder, of, sums)
     return code
 
@@ -74,17 +74,17 @@ def wide() -> np.ndarray:
     "12×32 sums, all of them zero."
     return np.zeros((HIGH, LONG), float32)
 
-@_word(_step_takes(_tile), _tile, _step(_tile, _V, 2, True), *_step_reads(ROWS, COLS))
+@_word(_step_takes(_tile), _tile, _step(_tile, _V, True), *_step_reads(ROWS, COLS))
 def tile_fma(t: np.ndarray, a: np.ndarray, i: int, step: int, b: np.ndarray, j: int) -> np.ndarray:
     "Add to the tile a[i], a[i + step], ..., six of them, times b[j:j + 16]; rounded once where the processor can."
     return _outer(t, a, i, step, b, j)
 
-@_word(_step_takes(_tile), _tile, _step(_tile, _V, 2, False), *_step_reads(ROWS, COLS))
+@_word(_step_takes(_tile), _tile, _step(_tile, _V, False), *_step_reads(ROWS, COLS))
 def tile_mul_add(t: np.ndarray, a: np.ndarray, i: int, step: int, b: np.ndarray, j: int) -> np.ndarray:
     "The same, the product rounded and then the sum."
     return _outer(t, a, i, step, b, j)
 
-@_word(_step_takes(_wide), _wide, _step(_wide, _V16, 2, True), *_step_reads(HIGH, LONG))
+@_word(_step_takes(_wide), _wide, _step(_wide, _V16, True), *_step_reads(HIGH, LONG))
 def wide_fma(t: np.ndarray, a: np.ndarray, i: int, step: int, b: np.ndarray, j: int) -> np.ndarray:
     "Add to the wide tile a[i], a[i + step], ..., twelve of them, times b[j:j + 32]; rounded once."
     return _outer(t, a, i, step, b, j)
@@ -126,5 +126,5 @@ def tile_store(a: np.ndarray, i: int, stride: int, t: np.ndarray) -> None:
 
 @_word((*_at, _wide), types.none, _store_tile(_wide, _V16), Access(0, 1, LONG, True, HIGH, 2))
 def wide_store(a: np.ndarray, i: int, stride: int, t: np.ndarray) -> None:
-    "Write twelve rows of 32 numbers."
+    "Write twelve rows of 32 numbers; row r begins at a[i + r*stride]."
     for r in range(HIGH): _cells(a, i + r*stride, LONG)[:] = t[r]

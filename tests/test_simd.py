@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
 from bendml.fixed import FULL, products_split_i4, products_split_i8, split128, split256
-from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, prefetch, products,
+from bendml.simd import (fma, hsum, load, load_bf16, load_high4, load_i8, load_low4, one, one_bf16, one_high4, one_i8, one_low4, products,
                          products_bf16, products_i8, splat, store, to_bf16)
 from bendml.tiles import has_avx512, lanes, tile, tile_fma, tile_load, tile_mul_add, tile_store, wide, wide_fma, wide_load, wide_store
 
@@ -213,7 +213,7 @@ def test_to_bf16_rounds_to_the_nearest_even(x):
 
 
 def test_every_word_says_what_it_gives_and_touches():
-    gives = {'f32': {hsum, lanes, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load, wide, wide_fma, wide_load}, None: {store, tile_store, wide_store, prefetch, split128, split256},
+    gives = {'f32': {hsum, lanes, *ONE.values()}, 'tile': {tile, tile_fma, tile_mul_add, tile_load, wide, wide_fma, wide_load}, None: {store, tile_store, wide_store, split128, split256},
              'vector': {load, load_bf16, load_i8, load_low4, load_high4, splat, fma, products, products_bf16, products_i8, products_split_i8, products_split_i4}}
     assert all(word.__word__[0] == kind for kind, words in gives.items() for word in words)
     touch = {w for words in gives.values() for w in words if w.__word__[1]}

@@ -439,7 +439,7 @@ def test_every_law_of_the_list_form_is_confirmed():
 def test_a_wrong_law_is_refuted():
     "The product the wrong way round, and a band too many."
     from bendml.laws import List, law, prove
-    from bendml.tensor.lists import R, dot, matvec, vecmat
+    from bendml.tensor.lists import R, dot, matvec
 
     @law
     def unturned(w: List[List[R]], g: List[R], v: List[R]): return dot(g, matvec(w, v)) == dot(matvec(w, g), v)

@@ -1,5 +1,5 @@
 "The tokenizer against tiktoken, regular expressions, plain loops and its own specification."
-import base64, itertools, json, os, random, re, struct, subprocess, sys, threading, time, unicodedata
+import base64, itertools, json, os, random, re, struct, subprocess, sys, threading, time
 from functools import cache
 from pathlib import Path
 
@@ -314,6 +314,11 @@ def test_batch_and_threads(gpt2):
     expected = [gpt2.encode(t) for t in texts]
     assert gpt2.encode_batch(texts, threads=4) == expected and gpt2.encode_batch([]) == []
     assert [a.tolist() for a in gpt2.encode_batch(iter(texts), as_array=True)] == expected
+    again = ['', *texts, *texts]
+    for allowed in ((), 'all'):
+        arrays = gpt2.encode_batch(again, as_array=True, threads=2, allowed_special=allowed)
+        for k, a in enumerate(arrays): a[:] = k   # each is its own
+        assert all((a == k).all() for k, a in enumerate(arrays)) and gpt2.encode_batch(texts) == expected
     with pytest.raises(TokenError): gpt2.encode_batch(['a', '<|endoftext|>'])
     results = []
     threads = [threading.Thread(target=lambda: results.append([gpt2.encode(t) for t in texts])) for _ in range(6)]
@@ -763,6 +768,17 @@ def test_an_unknown_pattern(tmp_path):
     with pytest.raises(VocabError, match='unknown pattern'): Tokenizer.load(tmp_path/'t.tiktoken', pattern='gpt5')
 
 
+@pytest.mark.parametrize('name', ['folder', 'tokenizer.json'])
+def test_what_a_file_states_is_not_said_otherwise(tmp_path, name):
+    small().save(tmp_path/name)
+    for pattern in ('cl100k', 'gpt5', None):
+        with pytest.raises(VocabError, match=f"how words are cut\n- expected : pattern='gpt2', or none given\n- observed : pattern={pattern!r}"):
+            Tokenizer.load(tmp_path/name, pattern=pattern)
+    for special in ({}, {'<|end|>': 5}, {'<|other|>': 269}):
+        with pytest.raises(VocabError, match='which tokens are special\n- expected : (.|\n)*- observed : '): Tokenizer.load(tmp_path/name, special_tokens=special)
+    assert Tokenizer.load(tmp_path/name, pattern='gpt2').vocab == small().vocab
+
+
 def test_an_empty_table():
     nothing = Tokenizer(Vocab((), ()))
     assert nothing.encode('') == [] and nothing.decode([]) == '' and len(nothing) == 0 and nothing.encode_batch(['', '']) == [[], []]
@@ -905,10 +921,22 @@ def test_commands(tmp_path):
 @pytest.mark.parametrize('command, args, text, says', [
     (detokenize, (), '12 x', "not an id\n- expected : a whole number\n- observed : 'x'"), (detokenize, (), '9'*30, 'no such id'), (detokenize, (), '9'*5000, 'not an id'), (detokenize, (), '1_0', 'not an id'), (detokenize, (), '-1', 'no such id'),
     (train_tokenizer, ('--vocab-size', '99999999999', '--out', 'x'), 'a', 'vocabulary too large'), (detokenize, (), '99999', 'no such id'), (tokenize, ('--tokenizer', '/nowhere'), 'a', 'no such tokenizer'),
-    (train_tokenizer, ('--vocab-size', '10', '--out', 'x'), 'a', 'vocabulary too small')])
+    (train_tokenizer, ('--vocab-size', '10', '--out', 'x'), 'a', 'vocabulary too small'),
+    (tokenize, ('--pattern', 'cl100k'), 'a', "how words are cut\n- expected : pattern='gpt2', or none given\n- observed : pattern='cl100k'"),
+    (detokenize, ('--pattern', 'none'), '1', 'observed : pattern=None'), (tokenize, ('--pattern', 'gpt5'), 'a', "observed : pattern='gpt5'")])
 def test_commands_refuse(command, args, text, says):
     result = run(command, *args, input=text)
     assert result.exit_code == 1 and says in result.output and 'Traceback' not in result.output
+
+
+@pytest.mark.parametrize('pattern', [*PATTERNS, 'none'])
+def test_a_pattern_on_the_command_line_is_the_one_that_cuts(tmp_path, pattern):
+    text, file = mixed(3000), str(tmp_path/'t.tiktoken')
+    made = run(train_tokenizer, '--vocab-size', '300', '--out', file, '--pattern', pattern, input=text)
+    assert made.exit_code == 0, made.output
+    ids = run(tokenize, '--tokenizer', file, '--pattern', pattern, input=text).output
+    assert list(map(int, ids.split())) == Tokenizer.load(file, pattern=None if pattern == 'none' else pattern).encode(text)
+    assert run(detokenize, '--tokenizer', file, '--pattern', pattern, input=ids).output == text
 
 
 def test_the_program_has_the_commands():

@@ -85,6 +85,7 @@ def pack_cols(b: Buf[f32], at: Size, br: Size, bc: Size, k: Size, m: Size, out: 
         assert j*bc + (cols - 1)*bc <= (m - 1)*bc
         pack_panel(b, at + j*bc, br, bc, k, cols, out, j*k)
 
+# %% ../../nbs/42_gemm.ipynb #fa6944d3
 @kernel
 def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: Buf[f32]):
     "Copy a (n, k) into panels of 12 rows, one panel after the other, filled up with zeros."
@@ -97,7 +98,7 @@ def pack_rows(a: Buf[f32], at: Size, ar: Size, ac: Size, n: Size, k: Size, out: 
             q, o = max(at + i*ar + p*ac, 0), max(i*k + 12*p, 0)
             if ar == 1 and rows == HIGH:
                 store(out, o, load(a, q))
-                store(out, o + 4, load(a, q + 4))   # four of them again
+                store(out, o + 4, load(a, q + 4))   # the middle four once more
             else:
                 for x in range(rows):
                     assert (i + x)*ar + ar <= n*ar
@@ -210,7 +211,7 @@ def gemm_parallel(a: Buf[f32], ar: Size, ac: Size, b: Buf[f32], br: Size, bc: Si
 SMALL, BIG = 20_000, 2**28  # multiplications: below, handing out work costs more than it saves; above, our own threads are the better ones
 
 def _tall(n: int, threads: int) -> int:
-    "How many rows a band has: whole tiles, at most a block, and as many bands for each thread."
+    "How many rows a band has: whole tiles, at most a block, and the same number of bands for each thread."
     bands = (n + TALL - 1)//TALL
     bands += -bands % threads
     return (n + bands*HIGH - 1)//(bands*HIGH)*HIGH

@@ -177,6 +177,7 @@ def ordinary(text: bytes, refused: list[bytes]) -> bytes:
                              f'As the token: allowed_special={{{name!r}}}. As ordinary text: disallowed_special=().')
     return text
 
+# %% ../../nbs/48b_encode.ipynb #e34d41d9
 def cuts(data: bytes, special: dict[bytes, int]) -> Iterator[tuple[int, int, int]]:
     "Where special tokens stand, `(start, end, id)`, the longest first; then `(n, n, -1)`."
     if special:
@@ -205,9 +206,9 @@ class _Batches(_Encoder):
         threads: int | None = None,   # None: one for each core
         allowed_special: Iterable[str] | str = (),        # as in `encode`
         disallowed_special: Iterable[str] | str = 'all',
-        as_array: bool = False,       # a list of arrays, made several times faster than lists; many share one block of memory
+        as_array: bool = False,       # a list of arrays, made several times faster than lists
     ) -> list:
-        "The ids of each text, several texts at a time."
+        "The ids of each text, several texts at a time. Arrays share large blocks of memory: to keep only a few, copy those."
         threads = at_least_one('threads', os.cpu_count() or 1 if threads is None else threads)
         choice, found, group, size = self._special(allowed_special, disallowed_special), [], [], 0
         def use(group): found.extend(self._texts(group, *choice, as_array, threads))
@@ -232,7 +233,7 @@ class _Bulk(_Batches):
         block: int = 1 << 22,        # bytes that are read at a time
         progress: bool | None = None,  # None: on a terminal
     ) -> np.ndarray:                 # a memmap of `out`; uint16, or uint32 from 65536 ids on
-        "Encode a file in constant memory; other special tokens than the allowed are ordinary text."
+        "Encode a file in constant memory, or whole if words are not cut; other special tokens than the allowed are ordinary text."
         special, e, mine = self._special(allowed_special, ())[0], self._engine, self._take()
         dtype = np.uint16 if len(self.vocab) < 1 << 16 else np.uint32
         with open(path, 'rb') as source, replacing(out) as sink, _bar(os.path.getsize(path), 'B', progress) as bar:

@@ -357,24 +357,6 @@ def to_bf16(
 # %%
 load_bf16(to_bf16(np.array([1, -2, np.pi, 1e-40, np.inf, 0, 3e38, 255], float32)), 0)
 
-
-# %% [markdown]
-# ### Prefetching
-#
-# Asks for a cell that will be needed soon. It is advice: it changes no value, and may point anywhere.
-
-# %%
-#| export
-def _prefetch(e: _Emit, a, i):
-    where = e.builder.bitcast(e.address(a, i), ir.IntType(8).as_pointer())
-    e.call('llvm.prefetch.p0', ir.VoidType(), where, *(ir.Constant(_I32, n) for n in (0, 3, 1)))
-    return e.nothing()
-
-@_word((lambda t: isinstance(t, types.Array), _index), types.none, _prefetch)
-def prefetch(a: np.ndarray, i: int) -> None:
-    "Advice: a[i] will be read soon."
-
-
 # %% [markdown]
 # ### Words of one's own
 #

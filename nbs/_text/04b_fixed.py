@@ -28,7 +28,7 @@ from bendml.simd import INT, Access, f32x8, features, flat, index, new_word
 # %%
 #| export
 FULL = 127*(2**16 + 2**8 + 1)   # the largest whole number of three such bytes
-_V, _I, _B16, _B64, _I64 = (ir.VectorType(t, n) for t, n in ((ir.FloatType(), 16), (INT, 16), (ir.IntType(8), 16), (ir.IntType(8), 64), (INT, 64)))
+_V, _I, _B16, _B64 = (ir.VectorType(t, n) for t, n in ((ir.FloatType(), 16), (INT, 16), (ir.IntType(8), 16), (ir.IntType(8), 64)))
 _floats = flat(types.float32)
 
 def has_vnni(lanes: int = 16) -> bool:
@@ -61,9 +61,7 @@ def _at(e, start, cell: int, of: ir.VectorType): return e.load(e.builder.gep(sta
 def _split(blocks: int):
     def code(e, x, i, per, added, out, j):
         b, start, to = e.builder, e.address(x, i), e.address(out, j, 4)
-        added = b.trunc(e.context.cast(b, added, e.sig.args[3], types.int64), ir.IntType(8))
-        one = ir.Constant(_B64, ir.Undefined)
-        added = b.shuffle_vector(b.insert_element(one, added, ir.Constant(INT, 0)), one, ir.Constant(_I64, [0]*64))
+        added = e.splat(b.trunc(e.context.cast(b, added, e.sig.args[3], types.int64), ir.IntType(8)), _B64)
         sums = [_same(_I, 0)]*3
         for n in range(blocks):
             qs = [b.fptosi(e.call('llvm.rint.v16f32', _V, b.fmul(_at(e, start, 64*n + 16*v, _V), e.splat(per, _V))), _I) for v in range(4)]

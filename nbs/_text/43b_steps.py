@@ -166,8 +166,8 @@ sweep.proof
 # %%
 import itertools
 import numpy as np
-from bendml.bpe import B, M, merge
-from bendml.laws import Cons, Nil, to_list
+from bendml.bpe import B, merge
+from bendml.laws import Nil, to_list
 from bendml.bpe.ranks import merge_one
 
 def values(s): return [] if s == Nil() else [s.head.n if isinstance(s.head, B) else 256 + s.head.k, *values(s.tail)]
@@ -197,5 +197,5 @@ for word in itertools.product([97, 98], repeat=5):
 # - Looking a pair up (`look`, `insert`, and `lowest_rank`, which calls it, page 44) has such a product as well, and goes on until it
 #   meets a free slot: that there is one is a matter of how the table was filled.
 # - Merging by buckets (`merge_rare`, page 44) and training (`merge_all`, page 45) follow places that stand in arrays.
-# - The loops over words and texts (`merge_word`, `encode_words`, `encode_texts`, pages 44 and 44b) pass slices and records of
-#   arrays from one of these to the next.
+# - The loops over words and texts (`merge_word`, `encode_words`, `encode_texts`, `count_words`, pages 44, 44b and 44c) pass slices
+#   and records of arrays from one of these to the next.

@@ -58,9 +58,10 @@ class WordCounter:
         while missing:
             i, missing = count_words(data, i, n, n if bound is None else bound, self.pattern,
                                      self.classes, self.table, self.counts, *self._scratch)
-            if missing: self.table = grow(self.table, missing)
-            more = len(self.table.slots) - len(self.counts)
-            self.counts = np.concatenate([self.counts, np.zeros(more, np.int64)])
+            if missing:
+                self.table = grow(self.table, missing)
+                more = len(self.table.slots) - len(self.counts)
+                self.counts = np.concatenate([self.counts, np.zeros(more, np.int64)])
         return i
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -105,7 +105,7 @@ def operation(
     *back: Callable,           # for each input: (g, result, *inputs) -> the derivative by it, where g is the one by the result
     dtype: type = np.float32,  # of the results
 ) -> Op:
-    "Write an operation into the table; an input with no way back has no derivative."
+    "Write an operation into the table; an input with no way back, such as labels, has zeros for a derivative."
     def gradient(i, g, y, inputs, options): return back[i](g, y, *inputs) if i < len(back) else np.zeros_like(inputs[i])
     TABLE[kernel] = op = Op(kernel.__name__, _symbolic(rule, dtype), kernel, Gradient(gradient) if back else None, rule)
     return op

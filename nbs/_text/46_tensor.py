@@ -26,6 +26,5 @@ _all_ = ['OPS', 'Op', 'Sparse', 'TensorError', 'add_row', 'col_sums', 'cross_ent
 # is said by a `TensorError`. And the [table of operations](45_ops.ipynb), `OPS`.
 
 # %%
-import numpy as np
 x = mat([[1, 2], [3, 4]])
 matmul(x, x), matvec(x, vec([1, -1]))

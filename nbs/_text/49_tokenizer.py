@@ -138,6 +138,30 @@ def _edges(text: str) -> np.ndarray:  # int64 (characters + 1,)
 
 
 # %% [markdown]
+# ## Files
+#
+# A `.tiktoken` file has tokens alone, so how words are cut and which tokens are special must be said. All others state both. There it
+# need not be said again, and what is said otherwise is refused: ids by another pattern than the model was trained on are no ids of this model.
+
+# %%
+#| export
+def _read(path: Path, pattern: str | None, special_tokens: dict[str, int] | None) -> Vocab:
+    "The vocabulary in a file or folder; `pattern` '' and `special_tokens` None are not said."
+    if path.suffix == '.tiktoken' and not path.is_dir():
+        if pattern == '':
+            raise VocabError(path, 'this format does not say how words are cut', "pattern='cl100k' or another", 'no pattern')
+        return read_tiktoken(path, pattern, special_tokens)
+    if path.is_dir(): vocab = read_hf(path/'tokenizer.json') if (path/'tokenizer.json').exists() else read_gpt2(path)
+    else:
+        with open(path, 'rb') as f: vocab = read_gguf(path) if f.read(4) == b'GGUF' else read_hf(path)
+    if pattern not in ('', vocab.pattern):
+        raise VocabError(path, 'this file says itself how words are cut', f'pattern={vocab.pattern!r}, or none given', f'pattern={pattern!r}')
+    if special_tokens not in (None, vocab.special):
+        raise VocabError(path, 'this file says itself which tokens are special', f'{repr(vocab.special)[:80]}, or none given', repr(special_tokens)[:80])
+    return vocab
+
+
+# %% [markdown]
 # ## All of it
 
 # %%
@@ -159,18 +183,9 @@ class Tokenizer(_Offsets):
         pattern: str | None = '',                      # for .tiktoken files, which do not say it
         special_tokens: dict[str, int] | None = None,  # likewise
     ) -> 'Tokenizer':
-        "A tokenizer from a file; `VocabError` if it is malformed or of an unknown kind."
-        path, new = Path(path), cls.__new__(cls)
-        if path.is_dir():
-            new.vocab = read_hf(path/'tokenizer.json') if (path/'tokenizer.json').exists() else read_gpt2(path)
-        elif path.suffix == '.tiktoken':
-            if pattern == '':
-                raise VocabError(path, 'this format does not say how words are cut',
-                                 "pattern='cl100k' or another", 'no pattern')
-            new.vocab = read_tiktoken(path, pattern, special_tokens)
-        else:
-            with open(path, 'rb') as f:
-                new.vocab = read_gguf(path) if f.read(4) == b'GGUF' else read_hf(path)
+        "A tokenizer from a file; `VocabError` if it is malformed, of an unknown kind, or says something else than you."
+        new = cls.__new__(cls)
+        new.vocab = _read(Path(path), pattern, special_tokens)
         return new
 
     def save(self, path: str | os.PathLike) -> None:

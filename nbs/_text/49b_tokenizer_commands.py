@@ -19,6 +19,7 @@ from pathlib import Path
 
 import click
 
+from bendml.data import fetch
 from bendml.tokenizer import TokenError, Tokenizer
 
 
@@ -26,7 +27,7 @@ from bendml.tokenizer import TokenError, Tokenizer
 #| export
 def _load(name: str, pattern: str) -> Tokenizer:
     "The tokenizer that a command names."
-    try: return Tokenizer.gpt2() if name == 'gpt2' else Tokenizer.load(name, pattern=pattern)
+    try: return Tokenizer.load(fetch('gpt2-bpe') if name == 'gpt2' else name, pattern=None if pattern == 'none' else pattern)
     except FileNotFoundError: raise click.ClickException(f'no such tokenizer\n- expected : gpt2, or a file\n- observed : {name}') from None
     except (OSError, ValueError) as e: raise click.ClickException(str(e)) from None
 
@@ -38,7 +39,7 @@ def _inputs(files: tuple[str, ...]) -> Iterator[bytes]:
 _files = click.argument('files', nargs=-1, type=click.Path(exists=True, dir_okay=False))
 _which = click.option('--tokenizer', 'name', default='gpt2', show_default=True,
                       help='gpt2, or a file: tokenizer.json, .tiktoken, .gguf')
-_cut = click.option('--pattern', default='', help='How words are cut; .tiktoken files do not say it.')
+_cut = click.option('--pattern', default='', help='How words are cut: gpt2, smollm2, cl100k, o200k, or none. For .tiktoken files, which do not say it.')
 
 
 # %%
