@@ -79,7 +79,7 @@ MLP = Seq(Pixels(), ReLU(), Linear(HIDDEN, CLASSES, order='sequential'))
 # %% ../nbs/70_mnist.ipynb #6a336403
 def step(model: Layer, loss: Callable, rule: Optimizer, run: training.Run, g: tuple, batch: training.Batch, micro: int = 1, longest: float = math.inf, world: Alone = Alone()) -> tuple:
     "A step of the training loop: in one piece where there is one, else through the layers."
-    plain = type(rule) is SGD and not rule.momentum and not rule.decay and loss is cross_entropy
+    plain = rule == SGD(lr=rule.lr) and loss is cross_entropy
     if model is not MLP or not plain or micro*world.size > 1 or longest < math.inf: return training.step(model, loss, rule, run, g, batch, micro, longest, world)
     x, labels = batch(run.rng, run.steps)
     if not isinstance(x, Pictures): return training.step(model, loss, rule, run, g, lambda *_: (x, labels))

@@ -25,10 +25,10 @@ def adamw(threads: int, n: int = 100_000_000) -> None:
     class Flat(Layer):
         def shapes(self): return {'w': (n,)}
     def full(): return rng.standard_normal(n, np.float32)
-    net, rule = Flat(), AdamW(lr=1e-4, decay=.01, decays=lambda w: True)
+    net, rule = Flat(), AdamW(lr=1e-4, decay=.01, factors=lambda name, shape: (1, 1))
     p, g = (full(),), (full(),)
     state = rule.start(net)
-    half = AdamW(lr=1e-4, decay=.01, decays=lambda w: True, bf16=True)
+    half = AdamW(lr=1e-4, decay=.01, factors=lambda name, shape: (1, 1), bf16=True)
     small = half.start(net)
     w = torch.nn.Parameter(torch.from_numpy(full()))
     w.grad = torch.from_numpy(full())

@@ -90,7 +90,7 @@ RNG_C, RNG_D = RNG.normal(size=(5, 4)), RNG.normal(size=(3, 4))
 
 
 def test_every_operation_has_a_case():
-    assert len(differentiable()) == 44 and set(differentiable()) == {f.__name__ for f in CASES if f != 'pick'}
+    assert differentiable() == sorted(f.__name__ for f in CASES if f != 'pick')
 
 
 @pytest.mark.parametrize('fn', CASES, ids=lambda f: getattr(f, '__name__', f))

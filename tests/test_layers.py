@@ -1,5 +1,6 @@
 "Layers and optimizers: against PyTorch in float64 and float32, the protocol, what is refused, and real faults from elsewhere."
 import os, subprocess, sys
+from copy import deepcopy
 import numpy as np
 import pytest
 
@@ -7,10 +8,10 @@ from bendml.nn import rows
 from bendml.nn.attention import angles, rotate
 from bendml.nn.elementary import erf, exp, tanh, worst_ulps
 from bendml.nn.conv import Conv2d, MaxPool
-from bendml.nn.layer import Add, Both, Fork, Grid, Id, Layer, LayerError, Mul, Residual, Seq, leaves
+from bendml.nn.layer import Add, Both, Fork, Grid, Id, LayerError, Mul, Residual, Seq, leaves
 from bendml.nn.layers import (GELU, Attend, Dropout, Embedding, GELUErf, LayerNorm, Linear, LinearFirst, LogSoftmax, Positions, ReLU, RMSNorm, Sigmoid,
                               SiLU, Softmax, Tanh, Tied, cross_entropy, mean_squared_error, self_attention, swiglu)
-from bendml.optim import SGD, Adam, AdamW, OptimError, clip, grad_norm, linear_decay, warmup_cosine
+from bendml.optim import SGD, Adam, AdamW, OptimError, clip, linear_decay, warmup_cosine
 from tests.gpt import copy_into, ours, torch_gpt
 
 f32 = np.float32
@@ -414,6 +415,51 @@ def test_optimizer_against_pytorch(mine, theirs):
         return t.detach().numpy()
     truth, other = run(torch.float64), run(torch.float32)
     assert error(p[0], truth) <= max(1e-6, error(other, truth)) and state.steps == 100
+
+
+@pytest.mark.parametrize('name, more, options', [('SGD', {}, {}), ('SGD', dict(momentum=.9), dict(momentum=.9)), ('Adam', {}, {}), ('AdamW', dict(betas=(.8, .95)), dict(betas=(.8, .95)))])
+def test_two_groups_against_pytorch(name, more, options):
+    "The first layer with another rate and another decay than the second, a schedule of the rate, a hundred steps; and to the bit what two optimizers do."
+    torch, mine = pytest.importorskip('torch'), {'SGD': SGD, 'Adam': Adam, 'AdamW': AdamW}[name]
+    net, rng = Seq(Linear(20, 30), Linear(30, 10)), np.random.default_rng(5)
+    rate = linear_decay(.02, 200)
+    rule = mine(lr=rate, decay=.2, factors=lambda n, s: (.25, .5) if n.startswith('0.') else (1, 1), **more)
+    start, grads = net.init(3), [net.make(lambda n, s: rng.standard_normal(s, f32)) for _ in range(100)]
+    def run(rule, net, start, grads):
+        p, state = deepcopy(start), rule.start(net)
+        for g in grads: state = rule.step(net, p, deepcopy(g), state)
+        return p
+    p = run(rule, net, start, grads)
+    for i, by in enumerate(((.25, .5), (1, 1))):
+        alone = mine(lr=lambda step: rate(step)*by[0], decay=.2*by[1], factors=lambda n, s: (1, 1), **more)
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(p[i], run(alone, net.parts()[i], start[i], [g[i] for g in grads]), strict=True))
+    def theirs(dtype):
+        ts = [torch.from_numpy(w.copy()).to(dtype).requires_grad_() for w in leaves(start)]
+        other = getattr(torch.optim, name)([dict(params=ts[:2], lr=.02*.25, weight_decay=.1), dict(params=ts[2:])], lr=.02, weight_decay=.2, **options)
+        slower = torch.optim.lr_scheduler.LambdaLR(other, lambda step: 1 - step/200)
+        for g in grads:
+            for t, d in zip(ts, leaves(g)): t.grad = torch.from_numpy(d).to(dtype)
+            other.step(); slower.step()
+        return [t.detach().numpy() for t in ts]
+    for w, truth, other in zip(leaves(p), theirs(torch.float64), theirs(torch.float32), strict=True): assert error(w, truth) <= max(1e-6, error(other, truth))
+
+
+@pytest.mark.parametrize('wrong', [(1, -1), (float('nan'), 1), (1, float('inf')), (1,), .1, None])
+def test_factors_that_are_none_are_refused_before_anything_moves(wrong):
+    net, rule = Seq(Linear(3, 3), Linear(3, 2)), SGD(lr=.1, factors=lambda name, shape: wrong if name == '1.b' else (1, 1))
+    p = net.init(0)
+    before = net.dump(p)
+    with pytest.raises(OptimError, match='SGD: the factors of 1.b\n- expected : two numbers'): rule.step(net, p, net.make(lambda n, s: np.ones(s, f32)), rule.start(net))
+    assert np.array_equal(net.dump(p), before)
+
+
+def test_a_rate_of_zero_leaves_a_layer_as_it_is():
+    net = Seq(Linear(3, 3), Dropout(.1), Linear(3, 2))
+    for rule in (SGD, Adam, AdamW):
+        rule, p = rule(lr=.1, decay=.1, factors=lambda name, shape: (not name.startswith('0.'), 1)), net.init(0)
+        before = deepcopy(p)
+        rule.step(net, p, net.make(lambda n, s: np.ones(s, f32)), rule.start(net))
+        assert all(np.array_equal(a, b) for a, b in zip(p[0], before[0])) and not any(np.array_equal(a, b) for a, b in zip(p[2], before[2]))
 
 
 def test_bf16_moments():

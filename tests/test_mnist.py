@@ -1,5 +1,5 @@
 "MNIST: the published digits, the same bits in every order and on every number of threads, PyTorch as the judge."
-import os, signal, subprocess, sys
+import os, signal
 import numpy as np, pytest
 from click.testing import CliRunner
 from bendml import mnist
@@ -69,7 +69,7 @@ def test_a_step_in_one_piece_is_the_layers(digits, batch, seed, monkeypatch):
     assert run(mnist.step) == run(training.step) and len(count) == 40
 
 
-@pytest.mark.parametrize('options', [dict(micro=2), dict(longest=1.), dict(rule=SGD(lr=.1, momentum=.9)), dict(rule=SGD(lr=.1, decay=.1)), dict(order='sequential')])
+@pytest.mark.parametrize('options', [dict(micro=2), dict(longest=1.), dict(rule=SGD(lr=.1, momentum=.9)), dict(rule=SGD(lr=.1, decay=.1)), dict(rule=SGD(lr=.1, factors=lambda name, shape: (.5, 1))), dict(order='sequential')])
 def test_other_steps_go_through_the_layers(digits, options, monkeypatch):
     few = Mnist(*(a[:200] for a in digits))
     def never(*_): raise AssertionError('in one piece')

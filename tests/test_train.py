@@ -1,5 +1,6 @@
 "Training: the same bits after any stop, what is written down, what is refused."
 import os, random, signal, subprocess, sys, time
+from dataclasses import replace
 from pathlib import Path
 import numpy as np
 import pytest
@@ -118,6 +119,19 @@ def test_another_run_is_refused_by_name(tmp_path, other, words):
     assert (tmp_path/'run').read_bytes() == before
     faster = train(**mine | dict(rule=AdamW(lr=1.)), steps=4, checkpoint=tmp_path/'run', progress=False)   # a learning rate may be changed
     assert faster.steps == 4
+
+
+def slowly(name, shape): return .25 if name.startswith('0.') else 1, len(shape) > 1
+def quickly(name, shape): return 1, 1
+
+def test_groups_are_continued(tmp_path):
+    "With factors of the rate and of the decay: stopped at any step and continued, the same bits; with others, refused."
+    rule = replace(RULE, decay=.1, factors=slowly)
+    whole = bits(train(MODEL, batch, rule, 10, progress=False))
+    assert whole != bits(train(MODEL, batch, replace(RULE, decay=.1), 10, progress=False))
+    for steps in (1, 4, 10): run = train(MODEL, batch, rule, steps, checkpoint=tmp_path/'run', progress=False)
+    assert bits(run) == whole
+    with pytest.raises(CheckpointError, match='another optimizer(.|\n)*factors=quickly(.|\n)*factors=slowly'): train(MODEL, batch, replace(rule, factors=quickly), 12, checkpoint=tmp_path/'run', progress=False)
 
 
 def test_truncated_checkpoint_is_refused(tmp_path):

@@ -142,7 +142,7 @@ class Layer(Flat):
         if dx is not None and shape_of(dx) != x_shape: raise LayerError(f'the derivative by the input of {self.name}', x_shape, shape_of(dx), 'it has the shape of the input')
         return dx
     def step(self, update: Callable, p: tuple, g: tuple, *s: tuple) -> None:
-        "Call update(p, g, *s) on each parameter, its gradient and its optimizer state."
+        "Call update(p, g, *s) on each parameter, its gradient and what the optimizer has for it."
         for i, q in enumerate(self.parts()): q.step(update, p[i], g[i], *(t[i] for t in s))
         if not self.parts():
             for w in zip(p, g, *s): update(*w)

@@ -112,8 +112,8 @@ def windows(
 ) -> np.ndarray:         # (B, h w, k k C)
     "Every window, line by line."
     if pad: x = np.pad(x, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
-    sizes = _sizes(x.shape, k, stride)
-    rows = np.empty(len(x)*sizes[10], x.dtype)
+    *_, many, _, _ = sizes = _sizes(x.shape, k, stride)
+    rows = np.empty(len(x)*many, x.dtype)
     if rows.size: _run(read_windows, x)(*sizes, np.ascontiguousarray(x).reshape(-1), rows)
     return rows.reshape(len(x), -1, k*k*x.shape[3])
 
@@ -154,9 +154,9 @@ class Conv2d(Layer):
     stride: int = 1      # pixels from one window to the next
     pad: int = 0         # pixels of zeros around the picture
     def __post_init__(self):
-        low = min(self.grid.height, self.grid.width) + 2*self.pad
+        side = min(self.grid.height, self.grid.width) + 2*self.pad
         if self.stride < 1 or not 0 <= self.pad < max(self.k, 1): raise LayerError('Conv2d', 'stride >= 1, and pad from 0 to k - 1', f'stride {self.stride}, pad {self.pad}', 'a window that sees nothing but zeros learns nothing')
-        if not 1 <= self.k <= low: raise LayerError('Conv2d', f'a window that fits into {self.grid}' + f' with {self.pad} around it'*(self.pad > 0), f'{self.k} × {self.k}')
+        if not 1 <= self.k <= side: raise LayerError('Conv2d', f'a window that fits into {self.grid}' + f' with {self.pad} around it'*(self.pad > 0), f'{self.k} × {self.k}')
     takes = property(lambda self: self.grid)
     @property
     def gives(self):
@@ -244,9 +244,9 @@ class MaxPool(Layer):
 #| export
 def _loops(shape, k, stride):
     "Windows of this shape, on symbols."
-    sizes = _sizes(shape, k, stride)
+    *_, many, _, _ = sizes = _sizes(shape, k, stride)
     def passes(forward, back):
-        def ahead(x): _plain(forward)(*sizes, x, rows := np.empty(shape[0]*sizes[10], object)); return rows, ()
+        def ahead(x): _plain(forward)(*sizes, x, rows := np.empty(shape[0]*many, object)); return rows, ()
         def backward(saved, d): _plain(back)(*sizes, d, dx := np.zeros(math.prod(shape), object)); return dx,
         return ahead, backward
     return passes

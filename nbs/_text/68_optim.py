@@ -146,18 +146,29 @@ class State:
     steps: int
     kept: tuple   # trees of arrays, each like the parameters
 
-def matrices(w: np.ndarray) -> bool:
+
+# %% [markdown]
+# Not all parameters are alike: a bias should not decay, and when a trained network learns something new, its first layers should
+# move less than its last. So a function says of each parameter, by its name and its shape, what the learning rate and the decay
+# are multiplied by; those with the same two factors are what PyTorch calls a parameter group.
+
+# %%
+#| export
+Factors = Callable[[str, tuple[int, ...]], tuple[float, float]]   # a parameter's name and shape -> factors of lr and decay
+
+def matrices(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
     "Biases and gains do not decay; matrices and tables do."
-    return w.ndim > 1
+    return 1, len(shape) > 1
 
-def everything(w: np.ndarray) -> bool: return True
 
+# %%
+#| export
 @dataclass(frozen=True)
 class Optimizer:
     "The protocol: `start` a state, `step` parameters."
     lr: float | Callable[[int], float] = 1e-3      # learning rate, or a schedule: step, from 0 -> learning rate
     decay: float = 0.                              # weight decay
-    decays: Callable[[np.ndarray], bool] = matrices   # which parameters decay
+    factors: Factors = matrices                    # of lr and decay, for each parameter
     kinds = ()                                     # dtypes of what is kept for each parameter
 
     def __post_init__(self):
@@ -169,15 +180,20 @@ class Optimizer:
         "The state before the first step."
         return State(0, tuple(layer.make(lambda n, s: np.zeros(s, kind)) for kind in self.kinds))
     def rate(self, steps: int) -> float: return float(self.lr(steps)) if callable(self.lr) else self.lr
+    def group(self, name: str, shape: tuple[int, ...]) -> tuple[float, float]:
+        "A parameter's two factors; `OptimError` if they are none."
+        two = self.factors(name, shape)
+        if not (isinstance(two, tuple) and len(two) == 2 and all(0 <= x < math.inf for x in two)): raise OptimError(f'{type(self).__name__}: the factors of {name}', 'two numbers from 0 on: of lr and of decay', two)
+        return two
     def step(self, layer: Layer, p: tuple, g: tuple, state: State, scale: float = 1.) -> State:
         "Move the parameters, set the gradient to zero, both in place; the state after it."
         lr, t, scale = self.rate(state.steps), state.steps + 1, float32(scale)
         if len({id(w) for w in leaves(p)}) < sum(1 for _ in leaves(p)): raise OptimError(type(self).__name__, 'each array once', 'an array in two places, which would make two steps', '`Tied` has one table for both ends')
-        def update(w, dw, *kept):
+        def update(w, dw, group, *kept):
             for a in (w, dw, *kept):
                 if a.shape != w.shape or not a.flags.c_contiguous: raise OptimError(type(self).__name__, f'arrays of the shape {w.shape}, in C order', [a.shape for a in (dw, *kept)])
-            self.update(w.reshape(-1), dw.reshape(-1), *(a.reshape(-1) for a in kept), lr=lr, t=t, decay=self.decay if self.decays(w) else 0., scale=scale)
-        layer.step(update, p, g, *state.kept)
+            self.update(w.reshape(-1), dw.reshape(-1), *(a.reshape(-1) for a in kept), lr=lr*group[0], t=t, decay=self.decay*group[1], scale=scale)
+        layer.step(update, p, g, layer.make(self.group), *state.kept)
         return replace(state, steps=t)
 
 
@@ -237,6 +253,18 @@ for rule in (AdamW(lr=.1, decay=.1), Adam(lr=.1, decay=.1)):
     p, g = (np.ones((1, 1), float32),), (np.full((1, 1), .5, float32),)
     state = rule.step(net, p, g, rule.start(net))
     print(f'{type(rule).__name__:6} {p[0].item():.3f}', state.steps, g[0].item())
+
+# %% [markdown]
+# The first layer at a tenth of the pace, and no decay on biases. A parameter's name begins with its layer's place:
+
+# %%
+from bendml.nn.layer import Seq
+def gently(name, shape): return .1 if name.startswith('0.') else 1, len(shape) > 1
+
+two, rule = Seq(Linear(1, 1), Linear(1, 1)), AdamW(lr=.1, decay=.5, factors=gently)
+p, g = (two.make(lambda name, shape: np.ones(shape, float32)) for _ in range(2))
+rule.step(two, p, g, rule.start(two))
+print(*(f'{name} {w.item():.3f}' for name, w in zip(two.names(), leaves(p))), sep='\n')
 
 # %% [markdown]
 # $\varepsilon$ stands beside $\sqrt{\hat v}$. In any other place, a first gradient of $10^{-6}$ would give another step:
@@ -311,11 +339,14 @@ ax.plot([linear_decay(1., 100, .1)(i) for i in range(110)], label='linear_decay'
 ax.set(xlabel='step', ylabel='of the peak', ylim=(0, None))
 ax.legend(frameon=False);
 
+
 # %% [markdown]
 # ## What is refused
 
 # %%
-for bad in (lambda: AdamW(c=(.1, .01)), lambda: AdamW(betas=(.9, 1.)), lambda: SGD(lr=-1.)):
+def step_with(factors): SGD(factors=factors).step(two, two.zeros(), two.zeros(), State(0, ()))
+
+for bad in (lambda: AdamW(c=(.1, .01)), lambda: AdamW(betas=(.9, 1.)), lambda: SGD(lr=-1.), lambda: step_with(lambda name, shape: (1, -1))):
     try: bad()
     except OptimError as e: print(e, '\n')
 
