@@ -17,8 +17,8 @@ import click
 import numpy as np
 
 from . import gpt2, llama
-from .checkpoint.gguf import read_gguf
 from .checkpoint.files import open_weights, read_settings
+from .checkpoint.gguf import read_gguf
 from .checkpoint.weights import Weights
 from .checks import ContextError
 from .data import bundled, fetch

@@ -249,7 +249,7 @@ def test_a_long_text_on_two_threads():
 
 def test_two_formats_in_one_matrix_lose_nothing():
     "Queries in 8 bits and values in 16, in one matrix: they are stored as float32."
-    from bendml.decode import Source, _one_format, _place
+    from bendml.decode.layout import Source, _one_format, _place
     rng = np.random.default_rng(7)
     parts = [store_as(rng.standard_normal((16, 64), np.float32), f) for f in ('Q8_0', 'BF16', 'Q8_0')]
     sources = [Source(t.format, t.shape, None, lambda t=t: unpack(t)) for t in parts]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy import float32
 
 from .curves import gelu_row, swiglu
-from ..kernel import Buf, Size, f32, i64, kernel, prange, requires
-from ..kvarray import keep
 from .matvec import ROUNDED, fix, rows
 from .onerow import add, look, norm, turn
 from .several import many_q4, many_q8
-from ..simd import load, store
 from .stored import Q4, Q8
+from ..kernel import Buf, Size, f32, i64, kernel, prange, requires
+from ..kvarray import keep
+from ..simd import load, store
 
 # %% ../../nbs/75g_batch.ipynb #ec36be5b
 @kernel

@@ -13,10 +13,10 @@ import numpy as np
 from llvmlite import ir
 from numpy import float32
 
+from .stored import BF16, F32, FORMATS, Q4, Q8, Tensor, TensorError, store_as, unpack
 from ..fixed import fours
 from ..kernel import Buf, Size, f32, kernel, prange, requires
 from ..simd import FLOAT, INT, INTS, VECTOR, Access, f32x8, flat, fma, hsum, index, load, new_word, splat, store
-from .stored import BF16, F32, FORMATS, Q4, Q8, Tensor, TensorError, store_as, unpack
 from ..threads import get_threads
 from numba import types
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy import float32
 
 from .curves import gelu_row, soften, swiglu
+from .matvec import ROUNDED, times
 from ..kernel import Buf, Size, f32, kernel, prange, requires
 from ..kvarray import keep
-from .matvec import ROUNDED, times
 from ..simd import fma, hsum, load, splat, store
 
 # %% ../../nbs/75e_onerow.ipynb #b6a67bd9

@@ -12,11 +12,11 @@ import numpy as np
 from numpy import float32
 
 from .curves import LEAST, gelu_row, higher, hmax, soften, swiglu
-from ..kernel import Buf, Size, f32, kernel, prange, requires
-from ..kvarray import keep
 from .matvec import ROUNDED, times
 from .onerow import add, norm, turn
 from .several import many
+from ..kernel import Buf, Size, f32, kernel, prange, requires
+from ..kvarray import keep
 from ..simd import load, splat, store
 from ..tensor.gemm import gemm_panels
 

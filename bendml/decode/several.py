@@ -9,10 +9,10 @@ __all__ = ['DEEP', 'many_q4', 'many_q8', 'many_f32', 'many_bf16', 'many']
 import numpy as np
 from numpy import float32
 
-from ..kernel import Buf, Size, f32, kernel, requires
 from .matvec import ROUNDED, bf16_high, bf16_low, dot4, dot8, fix, half_high, half_low, halves
-from ..simd import fma, load, splat, store
 from .stored import BF16, F32, FORMATS, Q4, Q8, Tensor, store_as
+from ..kernel import Buf, Size, f32, kernel, requires
+from ..simd import fma, load, splat, store
 from ..tensor.gemm import product_tile
 
 # %% ../../nbs/75d_several.ipynb #3d59fbb2

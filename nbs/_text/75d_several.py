@@ -16,10 +16,10 @@
 import numpy as np
 from numpy import float32
 
-from bendml.kernel import Buf, Size, f32, kernel, requires
 from bendml.decode.matvec import ROUNDED, bf16_high, bf16_low, dot4, dot8, fix, half_high, half_low, halves
-from bendml.simd import fma, load, splat, store
 from bendml.decode.stored import BF16, F32, FORMATS, Q4, Q8, Tensor, store_as
+from bendml.kernel import Buf, Size, f32, kernel, requires
+from bendml.simd import fma, load, splat, store
 from bendml.tensor.gemm import product_tile
 
 

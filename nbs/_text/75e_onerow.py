@@ -22,9 +22,9 @@ import numpy as np
 from numpy import float32
 
 from bendml.decode.curves import gelu_row, soften, swiglu
+from bendml.decode.matvec import ROUNDED, times
 from bendml.kernel import Buf, Size, f32, kernel, prange, requires
 from bendml.kvarray import keep
-from bendml.decode.matvec import ROUNDED, times
 from bendml.simd import fma, hsum, load, splat, store
 
 

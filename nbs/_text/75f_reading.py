@@ -18,11 +18,11 @@ import numpy as np
 from numpy import float32
 
 from bendml.decode.curves import LEAST, gelu_row, higher, hmax, soften, swiglu
-from bendml.kernel import Buf, Size, f32, kernel, prange, requires
-from bendml.kvarray import keep
 from bendml.decode.matvec import ROUNDED, times
 from bendml.decode.onerow import add, norm, turn
 from bendml.decode.several import many
+from bendml.kernel import Buf, Size, f32, kernel, prange, requires
+from bendml.kvarray import keep
 from bendml.simd import load, splat, store
 from bendml.tensor.gemm import gemm_panels
 

@@ -19,13 +19,13 @@ import numpy as np
 from numpy import float32
 
 from bendml.decode.curves import gelu_row, swiglu
-from bendml.kernel import Buf, Size, f32, i64, kernel, prange, requires
-from bendml.kvarray import keep
 from bendml.decode.matvec import ROUNDED, fix, rows
 from bendml.decode.onerow import add, look, norm, turn
 from bendml.decode.several import many_q4, many_q8
-from bendml.simd import load, store
 from bendml.decode.stored import Q4, Q8
+from bendml.kernel import Buf, Size, f32, i64, kernel, prange, requires
+from bendml.kvarray import keep
+from bendml.simd import load, store
 
 
 # %% [markdown]

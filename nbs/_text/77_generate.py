@@ -21,8 +21,8 @@ import click
 import numpy as np
 
 from bendml import gpt2, llama
-from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.files import open_weights, read_settings
+from bendml.checkpoint.gguf import read_gguf
 from bendml.checkpoint.weights import Weights
 from bendml.checks import ContextError
 from bendml.data import bundled, fetch

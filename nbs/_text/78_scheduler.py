@@ -37,28 +37,28 @@ class Busy(RuntimeError):
 
 
 # %% [markdown]
-# The thread holds the lock only to look at the row, never while it writes; so asking for a place, and leaving, are quick.
+# ## The row
+#
+# Who waits, and whose text is being written. The lock is held only to look at the row, never while something is written; so asking for a
+# place, and leaving, are quick.
 
 # %%
 #| export
-class Scheduler:
-    "Texts that are written side by side by one thread."
+class Row:
+    "Texts that wait, and those that are written side by side."
     def __init__(
         self,
-        parallel: int = 4,            # texts that are written at the same time; each needs a cache of its own
-        waiting: int = 256,           # texts that may wait
-        threads: int | None = None,   # of the loops; None: one a core
+        parallel: int = 4,    # texts that are written at the same time; each needs a cache of its own
+        waiting: int = 256,   # texts that may wait
     ):
         if parallel < 1 or waiting < 0: raise ValueError(f'scheduler\n- expected : at least 1 in parallel, 0 waiting\n- observed : {parallel}, {waiting}')
-        self.parallel, self.limit, self.threads = parallel, parallel + waiting, threads
+        self.parallel, self.limit = parallel, parallel + waiting
         self.row: deque[Job] = deque()
         self.active: list[Job] = []
         self.room = Room(parallel)
         self.closed, self.changed = False, threading.Condition()
-        self.thread = threading.Thread(target=self._run, name='bendml-scheduler', daemon=True)
-        self.thread.start()
 
-    def __repr__(self): return f'Scheduler({len(self.active)} being written, {len(self.row)} waiting, at most {self.limit})'
+    def __repr__(self): return f'{type(self).__name__}({len(self.active)} being written, {len(self.row)} waiting, at most {self.limit})'
 
     def add(self, jobs: list[Job]) -> None:
         "Put texts into the row, all or none; `Busy` if there is no room for them."
@@ -75,6 +75,44 @@ class Scheduler:
             for job in jobs: job.cancelled = True
             self.row = deque(job for job in self.row if not job.cancelled)
 
+    def next(self) -> list[Job]:
+        "The texts whose turn it is, as soon as there are any; none when all is over."
+        with self.changed:
+            while True:
+                for job in [job for job in self.active if job.cancelled]: self.leave(job)
+                if self.closed: return []
+                while self.row and len(self.active) < self.parallel:
+                    self.active.append(self.row.popleft())
+                    self.room.enter(self.active[-1].text)
+                if self.active: return list(self.active)
+                self.changed.wait()
+
+    def leave(self, job: Job) -> None:
+        "Its place is free, if it still has one."
+        with self.changed:
+            if job not in self.active: return
+            self.active.remove(job)
+            self.room.leave(job.text)
+
+
+# %% [markdown]
+# ## The thread that writes
+
+# %%
+#| export
+class Scheduler(Row):
+    "Texts that are written side by side by one thread."
+    def __init__(
+        self,
+        parallel: int = 4,            # texts that are written at the same time
+        waiting: int = 256,           # texts that may wait
+        threads: int | None = None,   # of the loops; None: one a core
+    ):
+        super().__init__(parallel, waiting)
+        self.threads = threads
+        self.thread = threading.Thread(target=self._run, name='bendml-scheduler', daemon=True)
+        self.thread.start()
+
     def close(self) -> None:
         "Write no further, and tell everyone."
         with self.changed:
@@ -84,24 +122,13 @@ class Scheduler:
 
     def _run(self) -> None:
         if self.threads: set_threads(self.threads)
-        while jobs := self._next():
+        while jobs := self.next():
             of = {job.text: job for job in jobs}
             try:
                 for text, scores in scores_of(list(of)): self._turn(of[text], scores)
             except Exception as e:   # nothing that one text did
                 for job in list(self.active): self._end(job, e)
         for job in [*self.active, *self.row]: self._end(job, RuntimeError('the server is being closed'))
-
-    def _next(self) -> list[Job]:
-        "The texts whose turn it is, as soon as there are any; none when all is over."
-        with self.changed:
-            self.changed.wait_for(lambda: self.row or self.active or self.closed)
-            for job in [job for job in self.active if job.cancelled]: self._leave(job)
-            while self.row and len(self.active) < self.parallel:
-                self.active.append(self.row.popleft())
-                self.room.enter(self.active[-1].text)
-            if self.closed: return []
-            return list(self.active) or self._next()
 
     def _turn(self, job: Job, scores) -> None:
         "One token of a text."
@@ -111,14 +138,9 @@ class Scheduler:
             if job.text.reason: self._end(job)
         except Exception as e: self._end(job, e)   # one text's trouble is not the others'
 
-    def _leave(self, job: Job) -> None:
-        self.active.remove(job)
-        self.room.leave(job.text)
-
     def _end(self, job: Job, error: Exception | None = None) -> None:
         job.error = error
-        with self.changed:
-            if job in self.active: self._leave(job)
+        self.leave(job)
         job.tell(None)
 
 
