@@ -23,7 +23,8 @@ from bendml.tiles import has_avx512
 
 # %% [markdown]
 # NumPy's library would make many of these products as fast, but its threads go on looking for work for milliseconds after each of
-# them, and keep a core from the loops that follow. So where registers are long, only small ones are left to it. Layers are also run on `float64`, to check derivatives, and on symbols, to prove them. NumPy multiplies those.
+# them, and keep a core from the loops that follow. So where registers are long, only small ones are left to it. Layers are also run
+# on `float64`, to check derivatives, and on symbols, to prove them. NumPy multiplies those.
 
 # %%
 #| export
