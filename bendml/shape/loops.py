@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator
 
 from .sizes import Dim, named, names_of, substitute
 from .facts import Facts, assume, bound, claim
-from .trace import branch, current, refuse
+from .trace import branch, current, holds, refuse
 from .symbols import Size, number
 from .ranges import Range, ranged, unknown
 from .states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
@@ -60,7 +60,8 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name
         before = _state(frame, dead)
         lists.turn()
         while branch(claim(turns.count, '>=', done + 1)):  # a loop that ends here is a path of its own
-            trace.facts = assume(trace.facts, claim(k + done, '<=', turns.count - 1))
+            if holds(~(more := claim(k + done, '<=', turns.count - 1))).holds: break  # a condition has said that this is the last
+            trace.facts = assume(trace.facts, more)
             yield turns.item(k + done)
             lists.turn()
             after, done = _state(frame, dead), done + 1

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator
 
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim
-from bendml.shape.trace import branch, current, refuse
+from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import Size, number
 from bendml.shape.ranges import Range, ranged, unknown
 from bendml.shape.states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
@@ -89,7 +89,8 @@ def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name
         before = _state(frame, dead)
         lists.turn()
         while branch(claim(turns.count, '>=', done + 1)):  # a loop that ends here is a path of its own
-            trace.facts = assume(trace.facts, claim(k + done, '<=', turns.count - 1))
+            if holds(~(more := claim(k + done, '<=', turns.count - 1))).holds: break  # a condition has said that this is the last
+            trace.facts = assume(trace.facts, more)
             yield turns.item(k + done)
             lists.turn()
             after, done = _state(frame, dead), done + 1

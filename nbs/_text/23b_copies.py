@@ -153,6 +153,11 @@ class _Rewrite(_Loops):
         return node if node.finalbody else way
     visit_TryStar = visit_Try
 
+    def visit_With(self, node):
+        self.generic_visit(node)
+        for item in node.items: item.context_expr = self._at(item.context_expr, _hook('with', item.context_expr))
+        return node
+
     def visit_Global(self, node):
         text = f'{", ".join(node.names)}: a variable outside of the function is assigned'
         return [node, self._at(node, ast.Expr(_hook('refuse', ast.Constant(text), ast.Constant('return it instead'))))]
@@ -342,9 +347,21 @@ def _nothing_in_vain(frame: types.FrameType) -> None:
 
 # %%
 #| export
+def _entered(manager: Any) -> Any:
+    "Refuse a context manager of one's own that may suppress an exception."
+    leave = getattr(type(manager), '__exit__', None)
+    own = isinstance(leave, types.FunctionType) and leave.__module__.partition('.')[0] not in {*sys.stdlib_module_names, 'numpy'}
+    if own and any(isinstance(n, ast.Return) and not (n.value is None or getattr(n.value, 'value', 0) in (None, False)) for n in ast.walk(function_node(leave.__code__) or ast.Return(ast.Name('unknown')))):
+        refuse('exceptions may be suppressed', hint='let __exit__ return nothing')
+    return manager
+
+
+# %%
+#| export
 def _refused(what: str, hint: str) -> None: refuse(what, hint=hint)
 
-HOOKS |= {'__bendml_choose__': choose, '__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused}
+HOOKS |= {'__bendml_choose__': choose, '__bendml_raised__': _raised, '__bendml_return__': _returned, '__bendml_refuse__': _refused,
+          '__bendml_with__': _entered}
 
 
 # %%

@@ -396,4 +396,4 @@ with tracing(Trace()): print(copy_of(rows)(Array([axis(n), axis(m)])))
 #
 # The body of a function is run when it is checked, with what it does besides: it should only compute. Printing and warnings
 # are silent, opening a file is refused; a call that sends or deletes something would be made. Globals are read as they are
-# when the function is checked.
+# when the function is checked. A size turned into text is its name: that `len(str(n))` depends on it goes unseen.

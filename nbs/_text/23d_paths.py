@@ -434,5 +434,6 @@ report, report.requires
 # ## What this does not show
 #
 # An exception that the function raises itself is taken for a condition on its caller, whatever it says. Of a result's
-# numbers only the kind is compared: a float64 where `F32[...]` is declared goes unseen, since a Python float, which NumPy
+# numbers only the kind is compared, and an annotation without a dtype is traced as float64: what a function does
+# for another dtype (`if x.dtype == ...`) goes unseen, and a float64 where `F32[...]` is declared goes unseen, since a Python float, which NumPy
 # fits to the array, is not told from a float64.

@@ -463,3 +463,29 @@ def places(x: Mat[n, d]) -> Mat[n, d]:
 def bits(x: Vec[n], k: int) -> Vec['2*n']:
     assert k & (k - 1) == 0
     return np.zeros((len(x) << 2) >> 1) + (k & 3)
+
+
+@typed
+def cholesky(x: Mat[n, n]) -> Mat[n, n]:
+    out = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(i + 1):
+            s = x[i, j] - out[i, :j] @ out[j, :j]
+            out[i, j] = np.sqrt(s) if i == j else s/out[j, j]
+    return out
+
+
+@typed
+def last_turn(x: Vec[n]) -> Vec[n]:
+    y = np.zeros(len(x))
+    for i in range(len(x)): y[i] = x[i] if i == len(x) - 1 else x[i + 1]
+    return y
+
+
+class Timer:
+    def __enter__(self): return self
+    def __exit__(self, *error): pass
+
+@typed
+def timed(x: Vec[n]) -> Vec[n]:
+    with Timer() as _t, np.errstate(all='ignore'): return x/2

@@ -35,9 +35,8 @@ BLOCKS = [  # whole statements; {v} is the new variable
     'c = collections.deque()\nfor r in {a}: c.append(r)\n{v} = np.stack(c)',
     'c = iter([{a}, {b}, {a}[0]])\nfor r in {a}: {v} = next(c)',
     'c = []\nfor i in range(len({a}) - {i}): c.append(i)\n{v} = {b}[c]',
-    '{v} = {a}\nwhile True:\n    {v} = {v}/2\n    if {v}.max() < 1: break',
-    '{v} = {a}\nc = True\nwhile c:\n    if {v}.sum() > 0: {v} = {b}\n    else: c = False',
-    '{v} = {a}\nfor i in range(12):\n    if {v}.sum() > i: {v} = {v}/2\n    else: {v} = {v} - 1',
+    '{v} = {a}\nwhile True:\n    {v} = {v}/2\n    if not 1 < {v}.max() < 1e9: break',
+    '{v}, c = {a}, True\nwhile c:\n    {v} = {v}/2\n    c = 1 < {v}.max() < 1e9',
     'q = r = {b}\ng, h = lambda: q, lambda: r\nfor i in range(len({a})):\n    {v} = g()\n    q = h()\n    r = {a}[i]',
     '{v} = {a}.copy()\nfor i in range(len({a})):\n    {v}[i] = {a}[i]*2',
     '{v} = {a}.copy()\nfor i in range(len({b})):\n    {v}[i] = {b}[i]',
@@ -126,7 +125,7 @@ def paths_of(f):
     "What the check says: for each path, what it knows, and the result."
     copy, signature, found = copy_of(f), read_signature(f), []
     def one(trace): found.append((trace, copy(*arguments(signature, {}, f)[0])))
-    explore(one, start_facts(()))
+    explore(one, start_facts(()), seconds=2)
     return found
 
 

@@ -703,3 +703,17 @@ def while_true_and_a_counter(x: Vec[n]) -> Vec[n]:
     while True:
         i += 1
         if x[0] > i: return x[:i]
+
+
+class Swallow:
+    def __enter__(self): return self
+    def __exit__(self, *error): return True
+
+@typed
+def suppressed(x: Vec[n]) -> Vec[n]:
+    "exceptions may be suppressed"
+    y = x[:1]
+    with Swallow():
+        np.linalg.cholesky(np.eye(2)*x[0])
+        y = x
+    return y
