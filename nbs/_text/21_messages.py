@@ -129,6 +129,8 @@ def place_of_code(code: CodeType) -> Place:
 #| export
 class ShapeError(TypeError):
     "A program whose shapes do not fit, at some size or at every size."
+    missing = ''  # the name that is not defined yet, where that is all that is wrong
+    callers: tuple[str, ...] = ()  # the functions whose check has led to this place, which is in none of them
     def __init__(self,
         reason: str,                                     # one line: the operation, and what is wrong
         expected: object = None,                         # what would have been right
@@ -223,7 +225,7 @@ def as_record(e: ShapeError) -> dict:
     p = e.place or Place('', 0)
     return {'file': p.file, 'line': p.line, 'column': p.column + 1, 'end_line': p.end_line or p.line, 'end_column': p.end_column + 1,
             'function': p.function, 'reason': e.reason, 'expected': e.expected, 'observed': e.observed,
-            'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint}
+            'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint, 'called_from': list(e.callers)}
 
 
 # %%

@@ -8,22 +8,25 @@
 # %%
 #| hide
 #| export
-import functools, inspect, sys, threading, types
+import ast, functools, inspect, sys, threading, types, typing
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Callable
+from typing import Any, Callable, Self
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, named, names_of, substitute
+from bendml.shape.sizes import Dim, DimError, named, names_of, substitute
 from bendml.shape.facts import Claim, claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
+from bendml.shape.copies import function_node
+from bendml.shape.objects import _inner, class_of, stand_in, stand_in_for
 from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim
 from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of
 from bendml.shape.elementwise import lift
-from bendml.shape.paths import fits, make, parts_of
+from bendml.shape.paths import Report, fits, make, parts_of
+from bendml.shape.checked import _alike
 from bendml.shape.boundary import Shapes, _quick, stored, as_mat
 
 
@@ -42,10 +45,12 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     try: bound = shapes.signature.python.bind(*args, **kwargs)
     except TypeError as e: refuse(str(e))
     bound.apply_defaults()
-    report = shapes.report({n: bound.arguments[n] for n in shapes.statics})
-    names = _Names()
-    names.learn([(spec, bound.arguments[name]) for name, spec in shapes.signature.params])
-    for i, (name, spec) in enumerate(shapes.signature.params): _argument_fits(spec, bound.arguments[name], name, names, i)
+    first = next(iter(bound.arguments.values()), None)
+    if shapes.pending: shapes.complete(first)
+    report = _report(shapes, {n: bound.arguments[n] for n in shapes.statics})
+    names, params = _Names(), shapes.params(report)
+    names.learn([(spec, bound.arguments[name]) for name, spec in params])
+    for i, (name, spec) in enumerate(params): _argument_fits(spec, bound.arguments[name], name, names, i)
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
         if least is not None and not (verdict := holds(claim(size, '>=', least))).holds:
@@ -58,7 +63,10 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
     state['op'] = before or ('', False)
-    if (spec := shapes.signature.result) is None:
+    if report.own: _changes(shapes, report, first, names)
+    if report.own and report.own.gives: return first
+    if (spec := shapes.signature.result) is None and report.result == 'None': return None
+    if spec is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
     return _identified(make(spec, names.put), spec, names)
 
@@ -66,6 +74,40 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
 # %%
 #| export
 Shapes.by_signature = by_signature
+
+
+# %%
+#| export
+def _report(shapes: Shapes, statics: dict[str, Any]) -> Report:
+    "The report of a called function. When a whole file is checked, one that is refused is taken at its word: one fault, one refusal."
+    if not hasattr(_collecting, 'found') or not _alike(shapes.statics, statics): return shapes.report(statics)
+    return found if isinstance(found := outcome(shapes), Report) else shapes.promised()
+
+
+# %%
+#| export
+def outcome(shapes: Shapes) -> Report | ShapeError:
+    "What the check of a function finds."
+    if shapes.refusal: return shapes.refusal
+    try:
+        shapes.complete()
+        found = shapes.report()
+        shapes.pending = False
+        return found
+    except ShapeError as e:
+        shapes.refusal = e
+        return e
+
+
+# %%
+#| export
+def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names') -> None:
+    "What a method has set, it has set to what the class says."
+    spec = shapes.signature.params[0][1]
+    fields = dict(zip(spec.names, spec.items))
+    for name in report.own.sets:
+        if name in fields: object.__setattr__(me, name, make(fields[name], names.put))
+        else: object.__getattribute__(me, '__dict__').pop(name, None)  # nobody knows
 
 
 # %%
@@ -146,9 +188,33 @@ def typed(
     known: dict[str, Any] | None = None,             # values of settings that have no default: n_head=12
 ) -> Callable:
     "Check a function's shapes for all sizes, now; at a call, check only that the arguments are what it says."
-    where = (where,) if isinstance(where, str) else tuple(where)
-    if f is None: return lambda f: _typed(f, where, keep, shapes, known)
-    return _typed(f, where, keep, shapes, known)
+    try:
+        _well_used(f, where, keep, shapes, known)
+        if f is None: return functools.partial(typed, where=where, keep=keep, shapes=shapes, known=known)
+        if isinstance(f, classmethod | staticmethod): return type(f)(_typed(f.__func__, where, keep, shapes, known))
+        return _typed(f, where, keep, shapes, known)
+    except ShapeError as e:
+        e.__traceback__, e.__suppress_context__ = None, True  # its text says where; `raise` alone adds nothing of the inside
+        raise
+
+
+# %%
+#| export
+def _well_used(f: Any, where: Any, keep: Any, shapes: Any, known: Any) -> None:
+    "Say what was expected of a use of `@typed`, and what to write."
+    def wrong(what: str, wanted: str, seen: Any, hint: str): raise ShapeError(f'@typed: {what}', wanted, seen, hint)
+    kind = type(f).__name__
+    if isinstance(f, str): wrong('a condition goes into where=', 'a function', repr(f), f'@typed(where={f!r})')
+    if isinstance(f, type): wrong('it stands above a function', 'a function', f'the class {f.__name__}', f'write @typed above the methods of {f.__name__}')
+    if isinstance(f, property) or hasattr(f, '__wrapped__') and not isinstance(f, types.FunctionType | classmethod | staticmethod):
+        wrong('another decorator has made something else of the function', 'a function', kind, 'put @typed underneath the other decorators')
+    if f is not None and not isinstance(f, types.FunctionType | classmethod | staticmethod):
+        wrong('only functions written in Python can be checked', 'a function', kind, 'call it in a function of your own, and write @typed above that')
+    if not isinstance(where, str) and not (isinstance(where, list | tuple) and all(isinstance(w, str) for w in where)):
+        wrong('where= takes conditions as text', 'text, or a list of it', where if isinstance(where, list | tuple) else type(where).__name__, 'where="n >= 2", or where=["n >= 2", "d >= 2"]')
+    if not isinstance(keep, str): wrong('keep= takes names as text', 'text', keep, 'keep="B T"')
+    for name, value in dict(shapes=shapes, known=known).items():
+        if value is not None and not isinstance(value, dict): wrong(f'{name}= takes a dictionary', 'one entry a parameter', type(value).__name__, f'{name}={{"x": ...}}')
 
 
 # %%
@@ -160,66 +226,113 @@ _collecting = threading.local()
 #| export
 @contextmanager
 def collecting():
-    "Within it, `@typed` lists what it finds, `(function, report or refusal)`, instead of raising."
+    "Within it, `@typed` checks nothing, but lists what is to be checked: `(function, its shapes or the refusal of its annotations)`."
     _collecting.found = []
     try: yield _collecting.found
     finally: del _collecting.found
 
 
+# %% [markdown]
+# A function may use what is defined further down, as a method uses its class. Then it is checked when it is called, or
+# asked for its report; `bendml check` checks when it has executed all definitions.
+
 # %%
 #| export
-def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None = None,
+def _typed(f: Callable, where: tuple[str, ...] | list[str] | str, keep: str, extra: dict[str, Any] | None = None,
            known: dict[str, Any] | None = None) -> Callable:
-    if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
-    first = next(iter(inspect.signature(f).parameters), None)
+    found, where = getattr(_collecting, 'found', None), (where,) if isinstance(where, str) else tuple(where)
     try:
-        if first == 'self' and 'self' not in f.__annotations__ and (own := _self_spec(f)): extra = {'self': own} | (extra or {})
-        made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()), known or {})
-        _names_are_known(made)
-        made.report()
+        made, written = _shapes(f, where, keep, extra, known)
+        if found is None and not written: made.report()
+        made.pending = found is not None or written
     except ShapeError as e:
-        if (found := getattr(_collecting, 'found', None)) is None: raise e.with_traceback(None)  # its text says where
+        if found is not None: found.append((f, e)); return f
+        if not e.missing: raise
+    except DimError as e:
+        e = ShapeError(str(e), hint=getattr(e, 'hint', ''), place=place_of_code(f.__code__))
+        if found is None: raise e from None
         found.append((f, e))
         return f
-    if (found := getattr(_collecting, 'found', None)) is not None: found.append((f, made.report()))
-    quick = functools.wraps(f)(_quick(made))
-    quick.__shapes__ = made
-    return quick
+    if found is not None: found.append((f, made))
+    if not made.pending: made.settle()
+    return made.quick
 
 
 # %%
 #| export
-def _names_are_known(shapes: Shapes) -> None:
-    "Refuse a name in the result or a condition that no parameter has."
-    given = {n for name, spec in shapes.signature.params for n in _names(spec, name)}
-    wanted = {n: 'the result' for n in _names(shapes.signature.result, 'result')}
-    wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
-    for n, what in wanted.items():
-        if n not in given and not n.startswith('?'):
-            raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int, or annotate what has this size (of self: attributes of the class, above the method)',
-                             place=place_of_code(shapes.f.__code__))
+def _shapes(f: Callable, where: tuple[str, ...], keep: str, extra: dict | None, known: dict | None) -> tuple[Shapes, bool]:
+    "What is known of a function now, and whether it must wait for its class."
+    owner, first = _owner(f), next(iter(inspect.signature(f).parameters), None)
+    own = _self_spec(f, owner) if owner and first == 'self' and 'self' not in f.__annotations__ else None
+    selves = ['self', *(n for n, a in f.__annotations__.items() if a in (Self, 'Self', owner))] if own else []
+    made = Shapes(f, read_signature(f, dict.fromkeys(selves, own) | (extra or {})), where, tuple(keep.replace(',', ' ').split()), known or {})
+    made.selves, made.quick = selves, functools.wraps(f)(_quick(made))
+    made.quick.__shapes__ = made
+    if _is_outermost(f):
+        if own: setattr(own.make, f.__name__, made.quick)
+        elif not owner: made.names = {f.__name__: made.quick}
+    return made, bool(owner) and first == 'cls' and first in made.statics
 
 
 # %%
 #| export
-def _names(spec: Any, name: str) -> set[str]:
-    return set().union(*(names_of(s) for _, p in parts_of(spec, name) for s in ((p.size,) if isinstance(p, SizeSpec) else p.sizes)))
+def _owner(f: Callable) -> str:
+    "The name of the class that a function is defined in, if it is."
+    parts = f.__qualname__.split('.')
+    return parts[-2] if len(parts) > 1 and parts[-2] != '<locals>' else ''
 
 
 # %%
 #| export
-def _self_spec(f: Callable) -> TupleSpec | None:
-    "What `self` has, for a method: the fields that its class has annotated above it."
+def _is_outermost(f: Callable) -> bool:
+    "Is `@typed` what gives the function's name its meaning?"
+    if f.__globals__.get(f.__name__) is f: return True
+    first = next(iter(getattr(function_node(f.__code__), 'decorator_list', ())), None)
+    first = first.func if isinstance(first, ast.Call) else first
+    return getattr(first, 'attr', getattr(first, 'id', '')) == 'typed' or isinstance(first, ast.Name) and f.__globals__.get(first.id) is typed
+
+
+# %% [markdown]
+# ## Methods
+
+# %%
+#| export
+def _self_spec(f: Callable, owner: str) -> TupleSpec | None:
+    "What `self` has, while its class is being written: the fields that are annotated above the method."
     frame = sys._getframe(1)
-    while frame and frame.f_code.co_name != f.__qualname__.split('.')[-2:][0]: frame = frame.f_back
+    while frame and frame.f_code.co_name != owner: frame = frame.f_back
     if frame is None: return None
-    scope = _scope(f) | {k: v for k, v in frame.f_locals.items() if not k.startswith('__')}
-    read = {n: read_annotation(a, scope, n) for n, a in frame.f_locals.get('__annotations__', {}).items()}
-    read = {n: s for n, s in read.items() if s is not None}
-    like = type(frame.f_code.co_name, (),
-                {k: v for k, v in frame.f_locals.items() if k not in ('__dict__', '__weakref__', '__slots__', *read)} | {'__stands_in__': True})
-    return TupleSpec(tuple(read.values()), tuple(read), like)
+    body = dict(frame.f_locals)
+    fields = _fields(body.get('__annotations__', {}), _scope(f) | {k: v for k, v in body.items() if not k.startswith('__')})
+    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields)))
 
+
+# %%
+#| export
+def _fields(annotations: dict[str, Any], scope: dict[str, Any]) -> dict[str, Any]:
+    return {n: s for n, a in annotations.items() if (s := read_annotation(a, scope, n)) is not None}
+
+
+# %%
+#| export
+def complete(shapes: Shapes, first: Any = None) -> None:
+    "Read anew what `self` has, when its class exists; `first` is the first argument of a call."
+    kind = first if isinstance(first, type) else type(first)
+    cls = class_of(shapes.f) or next((c for c in kind.__mro__ if _inner(vars(c).get(shapes.f.__name__)) is shapes.f), None)
+    if cls is None or not shapes.pending: return
+    if 'cls' in shapes.statics: shapes.statics['cls'] = cls
+    if not shapes.selves: return
+    old = shapes.signature
+    spec = dict(old.params)[shapes.selves[0]]
+    fields = dict(zip(spec.names, spec.items))  # as they were read then: a name may mean something else by now
+    for c in cls.__mro__:
+        more = {n: a for n, a in vars(c).get('__annotations__', {}).items() if n not in fields}
+        fields |= _fields(more, _scope(shapes.f) | vars(sys.modules.get(c.__module__, typing)) | dict(vars(c)))
+    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields)))
+    shapes.signature = replace(old, params=tuple((n, own if n in shapes.selves else s) for n, s in old.params),
+                               result=own if 'return' in shapes.selves else old.result)
+
+Shapes.complete = complete
 
 # %%
 from bendml.shape.annotations import Mat, Vec
