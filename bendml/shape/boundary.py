@@ -98,7 +98,7 @@ class Shapes(Checks):
     "What `@typed` knows of a function."
     def at_call(self, arguments: dict[str, Any]) -> None:
         "Refuse arguments that are not what the signature says."
-        if self.pending: self.complete(next(iter(arguments.values()), None))
+        self.complete(next(iter(arguments.values()), None))
         report = self.report({n: arguments[n] for n in self.statics})
         if self.pending: self.settle()
         binding = Binding(self.lower)

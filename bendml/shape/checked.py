@@ -62,8 +62,11 @@ class Checks:
                         s in signature.params if s is None and (n in known or not self._free(n))}
         self.reports: list[tuple[dict, Report]] = []
         self.names: dict[str, Any] = {}            # names of its own: itself
-        self.pending, self.quick = True, None      # not checked yet; the function that stands in for it
+        self.pending, self.whole = True, False     # not checked yet; its class is known
+        self.quick: Callable | None = None         # the function that stands in for it
         self.refusal: ShapeError | None = None     # of its check for the settings that are its defaults
+
+    def complete(self, first: Any = None) -> None: "For a method: learn what its class has, once it exists."
 
     def _free(self, name: str) -> bool:
         p = self.signature.python.parameters[name]
@@ -71,6 +74,7 @@ class Checks:
 
     def report(self, statics: dict[str, Any] | None = None) -> Report:
         "The report for these settings (the defaults if none are given); checks them if they are new."
+        self.complete()
         wanted = self.statics if statics is None else statics
         for known, report in self.reports:
             if _alike(known, wanted): return report
@@ -97,6 +101,11 @@ class Checks:
         "Is this a method whose `self` takes notes?"
         make = getattr(self.signature.params[0][1], 'make', None) if self.signature.params else None
         return isinstance(make, type) and issubclass(make, Watched)
+
+    def attributes(self) -> dict[str, Any]:
+        "What the class of a method's `self` says of its attributes."
+        spec = self.signature.params[0][1]
+        return dict(zip(spec.names, spec.items))
 
     def params(self, report: Report) -> tuple[tuple[str, Any], ...]:
         "The parameters; of `self`, the attributes that are needed."
@@ -129,8 +138,7 @@ def _names_are_known(shapes: Checks, report: Report) -> None:
 # %% ../../nbs/23da_checked.ipynb #2cfa7f2e
 def _sets(shapes: Checks, report: Report) -> list[tuple[str, Any]]:
     "The annotated attributes that a method sets."
-    spec = shapes.signature.params[0][1] if shapes.signature.params else None
-    return [(n, s) for n, s in zip(spec.names, spec.items) if n in report.own.sets] if report.own else []
+    return [(n, s) for n, s in shapes.attributes().items() if n in report.own.sets] if report.own else []
 
 # %% ../../nbs/23da_checked.ipynb #4cf07034
 def _names(spec: Any, name: str) -> set[str]:

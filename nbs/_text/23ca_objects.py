@@ -13,11 +13,11 @@
 # %%
 #| hide
 #| export
-import sys
+import ast, sys, types
 from dataclasses import dataclass, field
 from typing import Any
 
-from bendml.shape.messages import Place, ShapeError, place_of
+from bendml.shape.messages import Place, ShapeError, place_of, source_tree
 from bendml.shape.trace import _running, current, refuse, user_frame
 from bendml.shape.calls import call
 
@@ -32,13 +32,15 @@ class Notes:
     read: set[str] = field(default_factory=set)               # those that were read before they were set
     places: dict[str, Place] = field(default_factory=dict)    # where an attribute was set
 
-    def saw(self, name: str, held: dict[str, Any]) -> None:
-        if name in self.at_first and name not in self.places and held.get(name) is self.at_first[name]: self.read.add(name)
+    def held(self) -> dict[str, Any]: return object.__getattribute__(self.me, '__dict__')
+
+    def saw(self, name: str) -> None:
+        if name in self.at_first and name not in self.places and self.held().get(name) is self.at_first[name]: self.read.add(name)
         if name == '__dict__' and not sys._getframe(2).f_globals.get('__name__', '').startswith('bendml.shape.'): self.read |= self.at_first.keys()
 
     def changed(self) -> dict[str, Any]:
         "The attributes that were set, with their values now."
-        held = object.__getattribute__(self.me, '__dict__')
+        held = self.held()
         if gone := self.at_first.keys() - held.keys(): refuse(f'self.{min(gone)} is deleted', hint='set it to None, and annotate it with "| None"')
         return {n: v for n, v in held.items() if n in self.places or n not in self.at_first or v is not self.at_first[n]}
 
@@ -62,18 +64,22 @@ def _notes(me: Any) -> Notes | None:
 class Watched:
     "The class of a stand-in for `self`: it tells the notes what is read and set."
     __complete__ = False              # is the whole class known, or only what stands above the method?
+    __hidden__ = frozenset()          # attributes of the class that its methods set: an instance may have others
     def __init_subclass__(cls): pass  # the user's own is for the user's classes
 
     def __getattribute__(self, name):
         if (notes := _notes(self)) is not None:
-            notes.saw(name, object.__getattribute__(self, '__dict__'))
+            notes.saw(name)
             own = next((vars(c)[name] for c in type(self).__mro__ if name in vars(c)), None)
             if isinstance(own, property) and own.fget: return call(own.fget, self)
+            if name in type(self).__hidden__ and name not in notes.held(): return Watched.__getattr__(self, name)
         return super().__getattribute__(name)
 
     def __setattr__(self, name, value):
         if (notes := _notes(self)) is not None and (frame := user_frame()): notes.places[name] = place_of(frame)
         super().__setattr__(name, value)
+
+    def __delattr__(self, name): refuse(f'self.{name} is deleted', hint='set it to None, and annotate it with "| None"')
 
     def __getattr__(self, name):
         if (other := getattr(super(), '__getattr__', None)): return other(name)
@@ -93,18 +99,27 @@ class Watched:
 
 # %%
 #| export
-def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...]) -> type:
+def set_by_methods(f: types.FunctionType, owner: str) -> frozenset[str]:
+    "The attributes that the methods of a function's class set, by its source."
+    tree, line = source_tree(f.__code__.co_filename), f.__code__.co_firstlineno
+    classes = [c for c in ast.walk(tree) if isinstance(c, ast.ClassDef) and c.name == owner and c.lineno <= line <= c.end_lineno] if tree else []
+    return frozenset(n.attr for c in classes for n in ast.walk(c) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+
+
+# %%
+#| export
+def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...], hidden: frozenset[str]) -> type:
     "The class of a stand-in for an instance of a class of which this much is written."
-    left_out = {'__dict__', '__weakref__', '__slots__', '__classcell__', *fields}
+    left_out = {'__dict__', '__weakref__', '__slots__', '__classcell__', *fields, *(h for h in hidden if not isinstance(body.get(h), property))}
     return type(name, (Watched,), {k: v for k, v in body.items() if k not in left_out})
 
 
 # %%
 #| export
-def stand_in_for(cls: type, fields: tuple[str, ...]) -> type:
+def stand_in_for(cls: type, fields: tuple[str, ...], hidden: frozenset[str] = frozenset()) -> type:
     "The class of a stand-in for an instance of a class that exists; the class itself where it cannot be watched."
     if issubclass(cls, tuple | BaseException): return cls
-    try: like = type(cls)(cls.__name__, (Watched, cls), {'__module__': cls.__module__, '__complete__': True, **dict.fromkeys(fields)})
+    try: like = type(cls)(cls.__name__, (Watched, cls), {'__module__': cls.__module__, '__complete__': True, '__hidden__': hidden, **dict.fromkeys(fields)})
     except Exception: return cls  # a metaclass of the user's
     like.__abstractmethods__ = frozenset()
     return like
@@ -168,5 +183,6 @@ with tracing(Trace()):
 # %% [markdown]
 # ## What this does not show
 #
-# A class that has an attribute of the same name as one that `__init__` sets is taken to have the class's value. Attributes
-# that somebody else sets from outside, and that the class does not annotate, are not known.
+# A method is checked with the other methods of its own class: a subclass that overrides one is trusted to keep its promise.
+# An attribute of the class itself has the class's value, unless a method sets it; what other code sets from outside is not
+# known.

@@ -147,7 +147,7 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
 def _flatten(sizes: tuple[Dim, ...], x: Array) -> str:
     product = Dim(1)
     for a in x.axes[len(sizes) - 1:]: product = product*a.size
-    return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) and product == sizes[-1] else ''
+    return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) > 0 and product == sizes[-1] else ''
 
 
 # %%
@@ -367,12 +367,13 @@ def _still_fit(signature: Signature, given: dict[str, Any], trace: Trace, f: Cal
     notes = trace.state.get('notes')
     for name, spec in signature.params:
         if notes is None or given.get(name) is not notes.me:
-            if name in given and _mutable(spec): _fits_at(place_of_code(f.__code__), spec, given[name], f'{name}, when {f.__name__} ends,')
+            if name in given and _mutable(spec): _fits_at(place_of_code(f.__code__), spec, given[name], name, f'so it is when {f.__name__} ends: its callers count on the annotation')
             continue
         for n, s in zip(spec.names, spec.items):
             held, changed = object.__getattribute__(notes.me, '__dict__'), n in trace.state['changed']
             if changed or _mutable(s):
-                _fits_at(notes.places.get(n, place_of_code(f.__code__)), s, held[n], f'{name}.{n}' if changed else f'{name}.{n}, when {f.__name__} ends,')
+                _fits_at(notes.places.get(n, place_of_code(f.__code__)), s, held[n], f'{name}.{n}',
+                         f'the class {type(notes.me).__name__} says that {n} is {s}; the names of sizes are the same in its methods')
 
 
 # %%
@@ -386,10 +387,10 @@ def _mutable(spec: Any) -> bool:
 
 # %%
 #| export
-def _fits_at(place: Place, spec: Any, value: Any, what: str) -> None:
+def _fits_at(place: Place, spec: Any, value: Any, what: str, hint: str = '') -> None:
     try: fits(spec, value, what)
     except ShapeError as e:
-        e.place = place
+        e.place, e.hint = place, e.hint or hint
         raise
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from bendml.shape.sizes import Dim, DimError, named, names_of, substitute
 from bendml.shape.facts import Claim, claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
-from bendml.shape.annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
+from bendml.shape.annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from bendml.shape.copies import function_node
-from bendml.shape.objects import _inner, class_of, stand_in, stand_in_for
+from bendml.shape.objects import _inner, class_of, set_by_methods, stand_in, stand_in_for
 from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim
 from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of
@@ -46,9 +46,12 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     except TypeError as e: refuse(str(e))
     bound.apply_defaults()
     first = next(iter(bound.arguments.values()), None)
-    if shapes.pending: shapes.complete(first)
+    shapes.complete(first)
     report = _report(shapes, {n: bound.arguments[n] for n in shapes.statics})
     names, params = _Names(), shapes.params(report)
+    for n in sorted(report.own.needs if report.own else ()):
+        if getattr(first, n, None) is None and not isinstance(shapes.attributes()[n], MaybeSpec):
+            refuse(f'needs self.{n}, which is not set', shapes.attributes()[n], 'nothing', 'call the method that sets it first')
     names.learn([(spec, bound.arguments[name]) for name, spec in params])
     for i, (name, spec) in enumerate(params): _argument_fits(spec, bound.arguments[name], name, names, i)
     for n, size in names.sizes.items():
@@ -90,7 +93,6 @@ def outcome(shapes: Shapes) -> Report | ShapeError:
     "What the check of a function finds."
     if shapes.refusal: return shapes.refusal
     try:
-        shapes.complete()
         found = shapes.report()
         shapes.pending = False
         return found
@@ -103,11 +105,11 @@ def outcome(shapes: Shapes) -> Report | ShapeError:
 #| export
 def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names') -> None:
     "What a method has set, it has set to what the class says."
-    spec = shapes.signature.params[0][1]
-    fields = dict(zip(spec.names, spec.items))
+    fields, notes, frame = shapes.attributes(), current().state.get('notes'), user_frame()
     for name in report.own.sets:
         if name in fields: object.__setattr__(me, name, make(fields[name], names.put))
-        else: object.__getattribute__(me, '__dict__').pop(name, None)  # nobody knows
+        if notes and notes.me is me and frame: notes.places[name] = place_of(frame)
+        if name not in fields: object.__getattribute__(me, '__dict__').pop(name, None)  # nobody knows
 
 
 # %%
@@ -206,7 +208,7 @@ def _well_used(f: Any, where: Any, keep: Any, shapes: Any, known: Any) -> None:
     kind = type(f).__name__
     if isinstance(f, str): wrong('a condition goes into where=', 'a function', repr(f), f'@typed(where={f!r})')
     if isinstance(f, type): wrong('it stands above a function', 'a function', f'the class {f.__name__}', f'write @typed above the methods of {f.__name__}')
-    if isinstance(f, property) or hasattr(f, '__wrapped__') and not isinstance(f, types.FunctionType | classmethod | staticmethod):
+    if isinstance(f, property) or kind == '_lru_cache_wrapper':
         wrong('another decorator has made something else of the function', 'a function', kind, 'put @typed underneath the other decorators')
     if f is not None and not isinstance(f, types.FunctionType | classmethod | staticmethod):
         wrong('only functions written in Python can be checked', 'a function', kind, 'call it in a function of your own, and write @typed above that')
@@ -263,8 +265,10 @@ def _typed(f: Callable, where: tuple[str, ...] | list[str] | str, keep: str, ext
 def _shapes(f: Callable, where: tuple[str, ...], keep: str, extra: dict | None, known: dict | None) -> tuple[Shapes, bool]:
     "What is known of a function now, and whether it must wait for its class."
     owner, first = _owner(f), next(iter(inspect.signature(f).parameters), None)
-    own = _self_spec(f, owner) if owner and first == 'self' and 'self' not in f.__annotations__ else None
-    selves = ['self', *(n for n, a in f.__annotations__.items() if a in (Self, 'Self', owner))] if own else []
+    selves = ['self']*(first == 'self' and 'self' not in f.__annotations__)
+    selves += [n for n, a in f.__annotations__.items() if isinstance(a, str) and a in ('Self', owner) or a is Self]
+    own = _self_spec(f, owner) if owner and selves else None
+    selves = selves if own else []
     made = Shapes(f, read_signature(f, dict.fromkeys(selves, own) | (extra or {})), where, tuple(keep.replace(',', ' ').split()), known or {})
     made.selves, made.quick = selves, functools.wraps(f)(_quick(made))
     made.quick.__shapes__ = made
@@ -304,7 +308,7 @@ def _self_spec(f: Callable, owner: str) -> TupleSpec | None:
     if frame is None: return None
     body = dict(frame.f_locals)
     fields = _fields(body.get('__annotations__', {}), _scope(f) | {k: v for k, v in body.items() if not k.startswith('__')})
-    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields)))
+    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields), set_by_methods(f, owner)))
 
 
 # %%
@@ -317,18 +321,20 @@ def _fields(annotations: dict[str, Any], scope: dict[str, Any]) -> dict[str, Any
 #| export
 def complete(shapes: Shapes, first: Any = None) -> None:
     "Read anew what `self` has, when its class exists; `first` is the first argument of a call."
+    if shapes.whole or not shapes.pending: return
     kind = first if isinstance(first, type) else type(first)
     cls = class_of(shapes.f) or next((c for c in kind.__mro__ if _inner(vars(c).get(shapes.f.__name__)) is shapes.f), None)
-    if cls is None or not shapes.pending: return
+    if cls is None: return
+    shapes.whole = True
     if 'cls' in shapes.statics: shapes.statics['cls'] = cls
     if not shapes.selves: return
     old = shapes.signature
-    spec = dict(old.params)[shapes.selves[0]]
+    spec = (dict(old.params) | {'return': old.result})[shapes.selves[0]]
     fields = dict(zip(spec.names, spec.items))  # as they were read then: a name may mean something else by now
     for c in cls.__mro__:
         more = {n: a for n, a in vars(c).get('__annotations__', {}).items() if n not in fields}
         fields |= _fields(more, _scope(shapes.f) | vars(sys.modules.get(c.__module__, typing)) | dict(vars(c)))
-    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields)))
+    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields), set_by_methods(shapes.f, cls.__name__)))
     shapes.signature = replace(old, params=tuple((n, own if n in shapes.selves else s) for n, s in old.params),
                                result=own if 'return' in shapes.selves else old.result)
 
