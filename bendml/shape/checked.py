@@ -81,6 +81,7 @@ class Checks:
         return _leaned_on(self, wanted) or self._checked(wanted)
 
     def _checked(self, statics: dict[str, Any]) -> Report:
+        _names_are_known(self, Report('', 0, 0, (), (), ''))
         guess = Guess(self, statics, self.promised())
         for _ in range(ROUNDS):
             guess.used = False
