@@ -208,3 +208,12 @@ def test_threads_do_not_lean_on_each_other():
     threads = [threading.Thread(target=run) for _ in range(8)]
     [t.start() for t in threads]; [t.join() for t in threads]
     assert len(said) == 8 and all(isinstance(e, ShapeError) for e in said)
+
+
+@pytest.mark.slow
+def test_random_classes():
+    "What is accepted, and fits at its call, runs to its end."
+    from tests.shape.objects import trial
+    wrong, (tried, kept, called) = trial(seed=3, classes=10)
+    assert wrong == []
+    assert kept > tried/5 and called > 200

@@ -15,8 +15,8 @@ from .sizes import Dim, names_of
 from .facts import parse_claim
 from .messages import ShapeError, place_of_code
 from .annotations import Signature, SizeSpec, TupleSpec
-from .objects import Own, Watched
-from .paths import Report, check, is_number, parts_of, split_conditions, start_facts
+from .objects import Own
+from .paths import Report, _is_self, check, is_number, parts_of, split_conditions, start_facts
 
 # %% ../../nbs/23da_checked.ipynb #bed94819
 @dataclass(eq=False)
@@ -64,6 +64,7 @@ class Checks:
         self.names: dict[str, Any] = {}            # names of its own: itself
         self.pending, self.whole = True, False     # not checked yet; its class is known
         self.quick: Callable | None = None         # the function that stands in for it
+        self.selves: list[str] = []                # for a method: what is annotated as an object of its class
         self.refusal: ShapeError | None = None     # of its check for the settings that are its defaults
 
     def complete(self, first: Any = None) -> None: "For a method: learn what its class has, once it exists."
@@ -96,12 +97,7 @@ class Checks:
     def promised(self) -> Report:
         "What the signature alone says."
         nothing = self.signature.python.return_annotation in (None, 'None')
-        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', Own() if self.watched() else None)
-
-    def watched(self) -> bool:
-        "Is this a method whose `self` takes notes?"
-        make = getattr(self.signature.params[0][1], 'make', None) if self.signature.params else None
-        return isinstance(make, type) and issubclass(make, Watched)
+        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None)
 
     def attributes(self) -> dict[str, Any]:
         "What the class of a method's `self` says of its attributes."

@@ -16,6 +16,7 @@ import numpy as np
 from .sizes import DimError
 from .messages import Place, ShapeError
 from .symbols import op_of
+from . import calls  # the rules of NumPy's functions
 
 # %% ../../nbs/24a_definitions.ipynb #20e4eba3
 _CALLS = [*(getattr(builtins, n) for n in '''abs all any bool bytearray bytes chr complex dict divmod enumerate filter float format

@@ -59,6 +59,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case ast.AugAssign(target, _, value): parts = [target, value]
         case ast.Compare(left, _, more): parts = [left, *more]
         case ast.Call(ast.Attribute(value), args) if method: parts = [value, *args, *(k.value for k in node.keywords)]
+        case ast.Call(called, args) if method: parts = [called, *args, *(k.value for k in node.keywords)]
         case ast.Call(_, args, keywords): parts = [*args, *(k.value for k in keywords)]
         case ast.Subscript(value, index_): parts = [value, index_]
         case ast.Return(value): parts = [value]
@@ -70,7 +71,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
 def place_at(
     code: CodeType, at: int,    # an instruction of a function
     index: int | None = None,   # the operand to underline; None: the whole expression
-    method: bool = False,       # operand 0 stands before the dot
+    method: bool = False,       # operand 0 is what is called, or stands before the dot
 ) -> Place:
     "The piece of source that an instruction comes from."
     line, end_line, column, end_column = list(code.co_positions())[at//2]

@@ -276,7 +276,7 @@ def complete(shapes: Shapes, first: Any = None) -> None:
     for c in cls.__mro__:
         more = {n: a for n, a in vars(c).get('__annotations__', {}).items() if n not in fields}
         fields |= _fields(more, _scope(shapes.f) | vars(sys.modules.get(c.__module__, typing)) | dict(vars(c)))
-    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields), set_by_methods(shapes.f, cls.__name__)))
+    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields)))
     shapes.signature = replace(old, params=tuple((n, own if n in shapes.selves else s) for n, s in old.params),
                                result=own if 'return' in shapes.selves else old.result)
 

@@ -15,6 +15,7 @@
 #| export
 import ast, sys, types
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from bendml.shape.messages import Place, ShapeError, place_of, source_tree
@@ -68,11 +69,11 @@ class Watched:
     def __init_subclass__(cls): pass  # the user's own is for the user's classes
 
     def __getattribute__(self, name):
-        if (notes := _notes(self)) is not None:
-            notes.saw(name)
+        if (notes := _notes(self)) is not None: notes.saw(name)
+        if getattr(_running, 'trace', None) is not None and not name.startswith('__'):
             own = next((vars(c)[name] for c in type(self).__mro__ if name in vars(c)), None)
             if isinstance(own, property) and own.fget: return call(own.fget, self)
-            if name in type(self).__hidden__ and name not in notes.held(): return Watched.__getattr__(self, name)
+            if name in type(self).__hidden__ and name not in object.__getattribute__(self, '__dict__'): return Watched.__getattr__(self, name)
         return super().__getattribute__(name)
 
     def __setattr__(self, name, value):
@@ -86,7 +87,7 @@ class Watched:
         asked = sys._getframe(1)
         inside = asked.f_globals.get('__name__', '').startswith('bendml.shape.') and asked.f_code is not call.__code__
         if name.startswith('__') or inside or getattr(_running, 'trace', None) is None: raise AttributeError(name)
-        try: refuse(f'self.{name}: the class {type(self).__name__} does not say what it is',
+        try: refuse(f'{"self." if _notes(self) else ""}{name}: the class {type(self).__name__} does not say what it is',
                     hint=f'write {name}: Vec[...], {name}: int for a size or {name}: float for a number in the class, above its methods')
         except ShapeError as e:
             if not type(self).__complete__: e.missing = name
@@ -99,8 +100,9 @@ class Watched:
 
 # %%
 #| export
-def set_by_methods(f: types.FunctionType, owner: str) -> frozenset[str]:
-    "The attributes that the methods of a function's class set, by its source."
+def set_by_methods(f: Any, owner: str) -> frozenset[str]:
+    "The attributes that the methods of a class set, by its source; `f` is one of them."
+    if not isinstance(f, types.FunctionType): return frozenset()
     tree, line = source_tree(f.__code__.co_filename), f.__code__.co_firstlineno
     classes = [c for c in ast.walk(tree) if isinstance(c, ast.ClassDef) and c.name == owner and c.lineno <= line <= c.end_lineno] if tree else []
     return frozenset(n.attr for c in classes for n in ast.walk(c) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
@@ -116,9 +118,11 @@ def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...], hidden: f
 
 # %%
 #| export
-def stand_in_for(cls: type, fields: tuple[str, ...], hidden: frozenset[str] = frozenset()) -> type:
+@lru_cache(256)
+def stand_in_for(cls: type, fields: tuple[str, ...]) -> type:
     "The class of a stand-in for an instance of a class that exists; the class itself where it cannot be watched."
     if issubclass(cls, tuple | BaseException): return cls
+    hidden = frozenset().union(*(set_by_methods(_inner(m), c.__name__) for c in cls.__mro__ for m in vars(c).values()))
     try: like = type(cls)(cls.__name__, (Watched, cls), {'__module__': cls.__module__, '__complete__': True, '__hidden__': hidden, **dict.fromkeys(fields)})
     except Exception: return cls  # a metaclass of the user's
     like.__abstractmethods__ = frozenset()

@@ -9,7 +9,7 @@
 #| hide
 #| export
 import inspect, time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Callable
 
 import numpy as np
@@ -26,7 +26,7 @@ from bendml.shape.ranges import unknown
 from bendml.shape.states import Turns
 from bendml.shape.copies import copy_of, unused_names, why_no_copy
 from bendml.shape import calls  # what the copies' calls go through
-from bendml.shape.objects import Own, own_of, take_notes
+from bendml.shape.objects import Own, Watched, own_of, stand_in_for, take_notes
 
 # %% [markdown]
 # ## From an annotation to a symbolic value
@@ -70,7 +70,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
 def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
     if cls is None: return tuple(values)
     if hasattr(cls, '_fields'): return cls(*values)
-    made = object.__new__(cls)
+    made = object.__new__(cls if is_dataclass(cls) or issubclass(cls, Watched) else stand_in_for(cls, names))
     for n, v in zip(names, values): object.__setattr__(made, n, v)
     return made
 
@@ -328,7 +328,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         args, kwargs = arguments(signature, statics or {}, f)
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
-        notes = take_notes(args[0]) if args else None
+        notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
         given = signature.python.bind(*args, **kwargs).arguments
         result = copy(*args, **kwargs)
         trace.state['op'] = ('', False)
@@ -402,6 +402,11 @@ def _own(done: list[Path], paths: list[Path], f: Callable) -> Own | None:
     if any(gives) and not all(gives):
         raise ShapeError(f'{f.__name__} returns self on one way and something else on another', hint='return self on each way, or on none', place=place_of_code(f.__code__))
     return own_of([(notes, p.raised, p.changed, p.trace.state.get('gives', False)) for p in paths if (notes := p.trace.state.get('notes'))])
+
+
+# %%
+#| export
+def _is_self(spec: Any) -> bool: return isinstance(spec, TupleSpec) and isinstance(spec.make, type) and issubclass(spec.make, Watched)
 
 
 # %%

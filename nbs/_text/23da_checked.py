@@ -17,8 +17,8 @@ from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import parse_claim
 from bendml.shape.messages import ShapeError, place_of_code
 from bendml.shape.annotations import Signature, SizeSpec, TupleSpec
-from bendml.shape.objects import Own, Watched
-from bendml.shape.paths import Report, check, is_number, parts_of, split_conditions, start_facts
+from bendml.shape.objects import Own
+from bendml.shape.paths import Report, _is_self, check, is_number, parts_of, split_conditions, start_facts
 
 
 # %% [markdown]
@@ -87,6 +87,7 @@ class Checks:
         self.names: dict[str, Any] = {}            # names of its own: itself
         self.pending, self.whole = True, False     # not checked yet; its class is known
         self.quick: Callable | None = None         # the function that stands in for it
+        self.selves: list[str] = []                # for a method: what is annotated as an object of its class
         self.refusal: ShapeError | None = None     # of its check for the settings that are its defaults
 
     def complete(self, first: Any = None) -> None: "For a method: learn what its class has, once it exists."
@@ -119,12 +120,7 @@ class Checks:
     def promised(self) -> Report:
         "What the signature alone says."
         nothing = self.signature.python.return_annotation in (None, 'None')
-        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', Own() if self.watched() else None)
-
-    def watched(self) -> bool:
-        "Is this a method whose `self` takes notes?"
-        make = getattr(self.signature.params[0][1], 'make', None) if self.signature.params else None
-        return isinstance(make, type) and issubclass(make, Watched)
+        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None)
 
     def attributes(self) -> dict[str, Any]:
         "What the class of a method's `self` says of its attributes."
@@ -180,7 +176,17 @@ def _names(spec: Any, name: str) -> set[str]:
 # %%
 from bendml.shape.annotations import Vec, read_signature
 n = Dim('n')
-def total(x: Vec[n]) -> float: return x[0] if len(x) == 1 else x[0] + total(x[1:])
+def halved(x: Vec[n], step=1) -> Vec[n]: return x[::step]
 
-shapes = Checks(total, read_signature(total), (), (), {})
+shapes = Checks(halved, read_signature(halved), (), (), {})
 shapes.report()
+
+# %%
+try: shapes.report({'step': 2})
+except ShapeError as e: print(e)
+len(shapes.reports)
+
+# %% [markdown]
+# ## What this does not show
+#
+# That a recursion ends. What is shown is that where it does, the result has the shape that was promised.

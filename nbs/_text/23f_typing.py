@@ -334,7 +334,7 @@ def complete(shapes: Shapes, first: Any = None) -> None:
     for c in cls.__mro__:
         more = {n: a for n, a in vars(c).get('__annotations__', {}).items() if n not in fields}
         fields |= _fields(more, _scope(shapes.f) | vars(sys.modules.get(c.__module__, typing)) | dict(vars(c)))
-    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields), set_by_methods(shapes.f, cls.__name__)))
+    own = TupleSpec(tuple(fields.values()), tuple(fields), stand_in_for(cls, tuple(fields)))
     shapes.signature = replace(old, params=tuple((n, own if n in shapes.selves else s) for n, s in old.params),
                                result=own if 'return' in shapes.selves else old.result)
 
@@ -356,18 +356,69 @@ except ShapeError as e: print(e)
 
 
 # %% [markdown]
-# A method knows of `self` what its class has annotated above it.
+# A method knows of `self` what its class has annotated. What it sets need not be there before, and must be what the class
+# says when the method ends. `return self` is known to be `self`.
 
 # %%
-class Linear:
-    w: Mat[B, D]
-    def __init__(self, w): self.w = w
+class Mean:
+    w: Vec[D]
     @typed
-    def __call__(self, x: Vec[D]) -> Vec[B]: return self.w @ x
+    def fit(self, x: Mat[B, D]) -> 'Mean':
+        self.w = x.mean(0)
+        return self
+    @typed
+    def score(self, x: Mat[B, D]) -> Vec[B]: return -((x - self.w)**2).sum(1)
+    @typed
+    def spread(self, x: Mat[B, D]) -> Vec[B]: return self.fit(x).score(x)
 
-Linear(np.ones((2, 3)))(np.ones(3))
+Mean().fit(np.eye(3)).score(np.ones((2, 3))), sorted(Mean.fit.__shapes__.report().own.sets)
+
+# %%
+try: Mean().score(np.ones((2, 3)))
+except ShapeError as e: print(e)
+
+# %%
+try:
+    class Wrong:
+        w: Vec[D]
+        @typed
+        def fit(self, x: Mat[B, D]) -> None:
+            self.w = x.mean(1)
+except ShapeError as e: print(e)
+
+
+# %% [markdown]
+# What is defined further down is waited for; the mistake is found when the function is asked for its report, or called.
+
+# %%
+@typed
+def scores(x: Mat[B, D], w: Vec[D]) -> Vec[B]: return sigmoid(x @ w)
+def sigmoid(z): return 1/(1 + np.exp(-z))
+
+scores.__shapes__.report()
+
+
+# %% [markdown]
+# A function that calls itself leans on [its own promise](23da_checked.ipynb).
+
+# %%
+@typed
+def total(x: Vec[D]) -> float: return x[0] if len(x) == 1 else x[0] + total(x[1:])
+
+try:
+    @typed
+    def tail(x: Vec[D]) -> Vec[D]: return x if len(x) == 1 else tail(x[1:])
+except ShapeError as e: print(e)
+
+# %% [markdown]
+# A use of the decorator that cannot be meant is answered with what to write.
+
+# %%
+try: typed('B >= 2')
+except ShapeError as e: print(e)
 
 # %% [markdown]
 # ## What this does not show
 #
-# What a function does with arguments that are not arrays is decided for the values that it was called with, once for each.
+# A name that nothing ever defines is refused at the first call only, as Python does; `bendml check` finds it. What a function
+# does with arguments that are not arrays is decided for the values that it was called with, once for each.

@@ -24,6 +24,7 @@ import numpy as np
 from bendml.shape.sizes import DimError
 from bendml.shape.messages import Place, ShapeError
 from bendml.shape.symbols import op_of
+from bendml.shape import calls  # the rules of NumPy's functions
 
 # %% [markdown]
 # ## Calls that only compute

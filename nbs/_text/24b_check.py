@@ -246,5 +246,6 @@ print('\n'.join(line for line in result.output.splitlines() if ' ms' not in line
 #
 # ## What this does not show
 #
-# A typed function inside another function is checked when that one runs, so not here. Importing what a file imports runs
+# A typed function inside another function is checked when that one runs, so not here. One that is refused is taken at its word
+# by those that call it: they may turn out to be wrong when it is mended. Importing what a file imports runs
 # those modules' own code.
