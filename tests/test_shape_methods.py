@@ -217,3 +217,87 @@ def test_random_classes():
     wrong, (tried, kept, called) = trial(seed=3, classes=10)
     assert wrong == []
     assert kept > tried/5 and called > 200
+
+
+KINDS = '''
+class P(NamedTuple):
+    w: Vec[d]
+    name: str
+    METHODS
+f = P(np.ones(2), 'a')
+---
+class Base(ABC):
+    w: Vec[d]
+    @abstractmethod
+    def need(self): ...
+    METHODS
+class Real(Base):
+    def __init__(self): self.w = np.ones(2)
+    def need(self): return 1
+f = Real()
+---
+class Meta(type):
+    def __new__(c, name, bases, ns):
+        made.append(name)
+        return super().__new__(c, name, bases, ns)
+class WithMeta(metaclass=Meta):
+    w: Vec[d]
+    METHODS
+f = WithMeta()
+f.w = np.ones(2)
+assert made == ['WithMeta']
+---
+class Sub:
+    w: Vec[d]
+    def __init_subclass__(cls): made.append(cls)
+    METHODS
+f = Sub()
+f.w = np.ones(2)
+f.use(np.ones((1, 2)))
+assert not made
+---
+@dataclass(slots=True)
+class Slots:
+    w: Vec[d]
+    METHODS
+f = Slots(np.ones(2))
+---
+@dataclass(frozen=True)
+class Frozen:
+    w: Vec[d]
+    METHODS
+    @typed
+    def more(self, X: Mat[n, d]) -> 'Frozen': return Frozen(self.w + X.mean(0))
+    @typed
+    def most(self, X: Mat[n, d]) -> Vec[d]: return self.more(X).w
+f = Frozen(np.ones(2))
+assert f.most(np.ones((3, 2))).shape == (2,)
+---
+def local():
+    class Local:
+        w: Vec[d]
+        METHODS
+    return Local()
+f = local()
+f.w = np.ones(2)
+'''.split('---\n')
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_kinds_of_classes(kind):
+    from abc import ABC, abstractmethod
+    from dataclasses import dataclass
+    from typing import NamedTuple
+    indent = ' '*(kind.index('METHODS') - kind.rindex('\n', 0, kind.index('METHODS')) - 1)
+    methods = '@typed\ndef use(self, X: Mat[n, d]) -> Vec[n]: return self.below(X)\n@typed\ndef bad(self, X: Mat[n, d]) -> Vec[d]: return self.below(X)\ndef below(self, X): return X @ self.w'
+    made = []
+    f = define(kind.replace('METHODS', methods.replace('\n', '\n' + indent)), **locals() | globals())
+    assert f.use(np.ones((3, 2))).shape == (3,)
+    with pytest.raises(ShapeError, match='size n'): f.bad(np.ones((2, 2)))
+    with pytest.raises(ShapeError): f.use(np.ones((3, 4)))
+
+
+def test_names_that_a_comprehension_binds_are_its_own(tmp_path):
+    from bendml.shape.check import check_file
+    (tmp_path/'a.py').write_text('from bendml.shape import Vec, dims, typed\nn, d = dims("n d")\nprint([n for n in open("no")], lambda d: d)\n'
+                                 '@typed\ndef f(x: Vec[n]) -> Vec[n]: return x\n')
+    assert len(check_file(tmp_path/'a.py').reports) == 1

@@ -120,7 +120,7 @@ class Shapes(Checks):
                 frame = frame.f_back
             index = list(self.signature.python.parameters).index(name) if name else None
             what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
-            raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index, bool(self.selves)) if frame else None)
+            raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index, [*self.signature.python.parameters][:1] in (['self'], ['cls'])) if frame else None)
         return error
 
 # %% ../../nbs/23e_boundary.ipynb #3202a541

@@ -18,7 +18,7 @@ from .facts import Claim, claim
 from .messages import ShapeError, place_of, place_of_code
 from .annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from .copies import function_node
-from .objects import _inner, class_of, set_by_methods, stand_in, stand_in_for
+from .objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for
 from .trace import current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim
 from .ranges import GIVEN, UNBOUNDED, range_of
@@ -265,7 +265,7 @@ def complete(shapes: Shapes, first: Any = None) -> None:
     "Read anew what `self` has, when its class exists; `first` is the first argument of a call."
     if shapes.whole or not shapes.pending: return
     kind = first if isinstance(first, type) else type(first)
-    cls = class_of(shapes.f) or next((c for c in kind.__mro__ if _inner(vars(c).get(shapes.f.__name__)) is shapes.f), None)
+    cls = class_of(shapes.f) or next((c for c in kind.__mro__ if _inner(vars(c).get(shapes.f.__name__)) is shapes.f and not issubclass(c, Watched)), None)
     if cls is None: return
     shapes.whole = True
     if 'cls' in shapes.statics: shapes.statics['cls'] = cls

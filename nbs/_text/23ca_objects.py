@@ -14,6 +14,7 @@
 #| hide
 #| export
 import ast, sys, types
+from abc import ABCMeta
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -120,13 +121,15 @@ def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...], hidden: f
 #| export
 @lru_cache(256)
 def stand_in_for(cls: type, fields: tuple[str, ...]) -> type:
-    "The class of a stand-in for an instance of a class that exists; the class itself where it cannot be watched."
-    if issubclass(cls, tuple | BaseException): return cls
+    "The class of a stand-in for an instance of a class that exists: one derived from it, or one that has its methods."
     hidden = frozenset().union(*(set_by_methods(_inner(m), c.__name__) for c in cls.__mro__ for m in vars(c).values()))
-    try: like = type(cls)(cls.__name__, (Watched, cls), {'__module__': cls.__module__, '__complete__': True, '__hidden__': hidden, **dict.fromkeys(fields)})
-    except Exception: return cls  # a metaclass of the user's
-    like.__abstractmethods__ = frozenset()
-    return like
+    more = {'__module__': cls.__module__, '__complete__': True, '__hidden__': hidden}
+    if type(cls) in (type, ABCMeta) and not issubclass(cls, tuple | BaseException):
+        like = type(cls)(cls.__name__, (Watched, cls), more | dict.fromkeys(fields))
+        like.__abstractmethods__ = frozenset()
+        return like
+    body = {k: v for c in reversed(cls.__mro__) if c.__module__ != 'builtins' for k, v in vars(c).items() if k not in ('__new__', '_fields')}
+    return stand_in(cls.__name__, body | more, fields, hidden)
 
 
 # %%

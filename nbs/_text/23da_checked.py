@@ -102,7 +102,11 @@ class Checks:
         wanted = self.statics if statics is None else statics
         for known, report in self.reports:
             if _alike(known, wanted): return report
-        return _leaned_on(self, wanted) or self._checked(wanted)
+        if (promised := _leaned_on(self, wanted)): return promised
+        try: return self._checked(wanted)
+        except ShapeError as e:
+            e.place = e.place or place_of_code(self.f.__code__)
+            raise
 
     def _checked(self, statics: dict[str, Any]) -> Report:
         _names_are_known(self, Report('', 0, 0, (), (), ''))

@@ -20,7 +20,7 @@ from bendml.shape.facts import Claim, claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from bendml.shape.copies import function_node
-from bendml.shape.objects import _inner, class_of, set_by_methods, stand_in, stand_in_for
+from bendml.shape.objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for
 from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim
 from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of
@@ -323,7 +323,7 @@ def complete(shapes: Shapes, first: Any = None) -> None:
     "Read anew what `self` has, when its class exists; `first` is the first argument of a call."
     if shapes.whole or not shapes.pending: return
     kind = first if isinstance(first, type) else type(first)
-    cls = class_of(shapes.f) or next((c for c in kind.__mro__ if _inner(vars(c).get(shapes.f.__name__)) is shapes.f), None)
+    cls = class_of(shapes.f) or next((c for c in kind.__mro__ if _inner(vars(c).get(shapes.f.__name__)) is shapes.f and not issubclass(c, Watched)), None)
     if cls is None: return
     shapes.whole = True
     if 'cls' in shapes.statics: shapes.statics['cls'] = cls

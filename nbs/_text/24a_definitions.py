@@ -141,8 +141,16 @@ def assigned(statement: ast.stmt) -> Iterator[str]:
             if isinstance(t, ast.Name): yield t.id
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(id), method))) if method in CHANGES: yield id
     for n in ast.iter_child_nodes(statement):
-        if isinstance(n, ast.stmt | ast.ExceptHandler | ast.match_case): yield from assigned(n)
-        else: yield from (m.id for m in ast.walk(n) if isinstance(m, ast.Name) and isinstance(m.ctx, ast.Store | ast.Del))
+        yield from assigned(n) if isinstance(n, ast.stmt | ast.ExceptHandler | ast.match_case) else _bound(n)
+
+
+# %%
+#| export
+def _bound(node: ast.AST) -> Iterator[str]:
+    "The names that an expression or a target binds outside of itself."
+    if isinstance(node, ast.Lambda): return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del): yield node.id
+    for n in [node.iter, *node.ifs] if isinstance(node, ast.comprehension) else ast.iter_child_nodes(node): yield from _bound(n)
 
 CHANGES = set('''append extend insert remove pop clear sort reverse update setdefault popitem add discard resize fill put itemset
                  appendleft popleft rotate'''.split())
