@@ -15,7 +15,7 @@ import numpy as np
 
 from .sizes import Dim, names_of, parse_dim, substitute
 from .facts import Claim, Facts, assume, bound, claim, parse_claim
-from .messages import Place, ShapeError, place_at, place_of, place_of_code
+from .messages import Place, ShapeError, defines_somewhere, place_at, place_of, place_of_code
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from .trace import Trace, choose, current, refuse, tracing
 from .symbols import Array, Axis, Size, as_dim, axis, number, size_value
@@ -206,7 +206,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
     error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
-    if 'empty __class__ cell' in text: error.missing = 'super'
+    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text or place is not None and defines_somewhere(place.file, e.name))
     return error
 
 # %% ../../nbs/23d_paths.ipynb #d92c54e1

@@ -18,7 +18,7 @@ from .facts import Claim, claim
 from .messages import ShapeError, place_of, place_of_code
 from .annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from .copies import function_node
-from .objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for
+from .objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
 from .trace import current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim
 from .ranges import GIVEN, UNBOUNDED, range_of
@@ -206,7 +206,7 @@ def _typed(f: Callable, where: tuple[str, ...] | list[str] | str, keep: str, ext
         made.pending = found is not None or written
     except ShapeError as e:
         if found is not None: found.append((f, e)); return f
-        if not e.missing: raise
+        if not e.later: raise
     except DimError as e:
         e = ShapeError(str(e), hint=getattr(e, 'hint', ''), place=place_of_code(f.__code__))
         if found is None: raise e from None
@@ -254,7 +254,7 @@ def _self_spec(f: Callable, owner: str) -> TupleSpec | None:
     if frame is None: return None
     body = dict(frame.f_locals)
     fields = _fields(body.get('__annotations__', {}), _scope(f) | {k: v for k, v in body.items() if not k.startswith('__')})
-    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields), set_by_methods(f, owner)))
+    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields), set_by_methods(f, owner), to_come(f, owner)))
 
 # %% ../../nbs/23f_typing.ipynb #4a78d27d
 def _fields(annotations: dict[str, Any], scope: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import ast, html, linecache, os, re
+import ast, html, linecache, os, re, symtable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -56,6 +56,17 @@ def source_tree(file: str) -> ast.Module | None:
     linecache.checkcache(file)
     lines = tuple(linecache.getlines(file))
     return _parsed(file, lines) if lines else None
+
+
+# %%
+#| export
+def defines_somewhere(file: str, name: str) -> bool:
+    "Does a file, or a later cell of a notebook, give this name a value outside of functions?"
+    text = ''.join(linecache.getlines(file))
+    if 'ipykernel' in file or file.startswith('<ipython') or re.search(r'^from \S+ import \*', text, re.M): return True
+    try: known = symtable.symtable(text, file, 'exec').lookup(name)
+    except (SyntaxError, ValueError, RecursionError, KeyError): return False
+    return known.is_assigned() or known.is_imported() or known.is_namespace()
 
 
 # %%
@@ -130,7 +141,8 @@ def place_of_code(code: CodeType) -> Place:
 #| export
 class ShapeError(TypeError):
     "A program whose shapes do not fit, at some size or at every size."
-    missing = ''  # the name that is not defined yet, where that is all that is wrong
+    missing = ''  # the name that is not defined, where that is all that is wrong
+    later = False  # it may be defined further down
     callers: tuple[str, ...] = ()  # the functions whose check has led to this place, which is in none of them
     def __init__(self,
         reason: str,                                     # one line: the operation, and what is wrong

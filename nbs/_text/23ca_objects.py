@@ -65,7 +65,7 @@ def _notes(me: Any) -> Notes | None:
 #| export
 class Watched:
     "The class of a stand-in for `self`: it tells the notes what is read and set."
-    __complete__ = False              # is the whole class known, or only what stands above the method?
+    __to_come__ = frozenset()         # what the class will have when it is written; None: anything, it has bases
     __hidden__ = frozenset()          # attributes of the class that its methods set: an instance may have others
     def __init_subclass__(cls): pass  # the user's own is for the user's classes
 
@@ -91,7 +91,7 @@ class Watched:
         try: refuse(f'{"self." if _notes(self) else ""}{name}: the class {type(self).__name__} does not say what it is',
                     hint=f'write {name}: Vec[...], {name}: int for a size or {name}: float for a number in the class, above its methods')
         except ShapeError as e:
-            if not type(self).__complete__: e.missing = name
+            e.later = (to_come := type(self).__to_come__) is None or name in to_come
             raise
 
 
@@ -101,20 +101,31 @@ class Watched:
 
 # %%
 #| export
-def set_by_methods(f: Any, owner: str) -> frozenset[str]:
-    "The attributes that the methods of a class set, by its source; `f` is one of them."
-    if not isinstance(f, types.FunctionType): return frozenset()
+def _source_of_class(f: Any, owner: str) -> ast.ClassDef | None:
+    "The syntax tree of the class that a method is defined in."
     tree, line = source_tree(f.__code__.co_filename), f.__code__.co_firstlineno
-    classes = [c for c in ast.walk(tree) if isinstance(c, ast.ClassDef) and c.name == owner and c.lineno <= line <= c.end_lineno] if tree else []
-    return frozenset(n.attr for c in classes for n in ast.walk(c) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    found = [c for c in ast.walk(tree) if isinstance(c, ast.ClassDef) and c.name == owner and c.lineno <= line <= c.end_lineno] if tree else []
+    return found[-1] if found else None
+
+def set_by_methods(f: Any, owner: str) -> frozenset[str]:
+    "The attributes that the methods of a class set; `f` is one of them."
+    cls = _source_of_class(f, owner) if isinstance(f, types.FunctionType) else None
+    return frozenset(n.attr for n in ast.walk(cls) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)) if cls else frozenset()
+
+def to_come(f: Any, owner: str) -> frozenset[str] | None:
+    "What the body of a class defines; None if it may have anything, from its bases."
+    cls = _source_of_class(f, owner)
+    if cls is None or cls.bases: return None
+    targets = [t for s in cls.body for t in getattr(s, 'targets', [getattr(s, 'target', None)])]
+    return frozenset(getattr(s, 'name', '') for s in cls.body) | frozenset(t.id for t in targets if isinstance(t, ast.Name))
 
 
 # %%
 #| export
-def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...], hidden: frozenset[str]) -> type:
+def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...], hidden: frozenset[str], to_come: frozenset[str] | None = frozenset()) -> type:
     "The class of a stand-in for an instance of a class of which this much is written."
     left_out = {'__dict__', '__weakref__', '__slots__', '__classcell__', *fields, *(h for h in hidden if not isinstance(body.get(h), property))}
-    return type(name, (Watched,), {k: v for k, v in body.items() if k not in left_out})
+    return type(name, (Watched,), {k: v for k, v in body.items() if k not in left_out} | {'__to_come__': to_come})
 
 
 # %%
@@ -123,7 +134,7 @@ def stand_in(name: str, body: dict[str, Any], fields: tuple[str, ...], hidden: f
 def stand_in_for(cls: type, fields: tuple[str, ...]) -> type:
     "The class of a stand-in for an instance of a class that exists: one derived from it, or one that has its methods."
     hidden = frozenset().union(*(set_by_methods(_inner(m), c.__name__) for c in cls.__mro__ for m in vars(c).values()))
-    more = {'__module__': cls.__module__, '__complete__': True, '__hidden__': hidden}
+    more = {'__module__': cls.__module__, '__hidden__': hidden}
     if type(cls) in (type, ABCMeta) and not issubclass(cls, tuple | BaseException):
         like = type(cls)(cls.__name__, (Watched, cls), more | dict.fromkeys(fields))
         like.__abstractmethods__ = frozenset()

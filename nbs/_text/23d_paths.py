@@ -16,7 +16,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
 from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
-from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
+from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from bendml.shape.trace import Trace, choose, current, refuse, tracing
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
@@ -245,7 +245,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
     error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
-    if 'empty __class__ cell' in text: error.missing = 'super'
+    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text or place is not None and defines_somewhere(place.file, e.name))
     return error
 
 

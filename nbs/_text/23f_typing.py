@@ -20,7 +20,7 @@ from bendml.shape.facts import Claim, claim
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
 from bendml.shape.copies import function_node
-from bendml.shape.objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for
+from bendml.shape.objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
 from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim
 from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of
@@ -249,7 +249,7 @@ def _typed(f: Callable, where: tuple[str, ...] | list[str] | str, keep: str, ext
         made.pending = found is not None or written
     except ShapeError as e:
         if found is not None: found.append((f, e)); return f
-        if not e.missing: raise
+        if not e.later: raise
     except DimError as e:
         e = ShapeError(str(e), hint=getattr(e, 'hint', ''), place=place_of_code(f.__code__))
         if found is None: raise e from None
@@ -308,7 +308,7 @@ def _self_spec(f: Callable, owner: str) -> TupleSpec | None:
     if frame is None: return None
     body = dict(frame.f_locals)
     fields = _fields(body.get('__annotations__', {}), _scope(f) | {k: v for k, v in body.items() if not k.startswith('__')})
-    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields), set_by_methods(f, owner)))
+    return TupleSpec(tuple(fields.values()), tuple(fields), stand_in(owner, body, tuple(fields), set_by_methods(f, owner), to_come(f, owner)))
 
 
 # %%
@@ -420,5 +420,5 @@ except ShapeError as e: print(e)
 # %% [markdown]
 # ## What this does not show
 #
-# A name that nothing ever defines is refused at the first call only, as Python does; `bendml check` finds it. What a function
-# does with arguments that are not arrays is decided for the values that it was called with, once for each.
+# What a function does with arguments that are not arrays is decided for the values that it was called with, once for each. In
+# a notebook, a name that no cell ever defines is refused at the first call only, as Python does.
