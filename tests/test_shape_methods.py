@@ -82,6 +82,7 @@ REFUSED = {  # a method, and what the refusal says
     'deleted': ('@typed\ndef it(self) -> None: del self.w', 'deleted'),
     'the class has another value': ('k = 3\ndef set(self, k): self.k = k\n@typed\ndef it(self, X: Mat[n, 3]) -> Mat[n, 3]: return np.zeros((len(X), self.k)) + X.sum()', 'self.k'),
     'self or something else': ('@typed\ndef it(self, X: Mat[n, d]):\n    if X.sum() > 0: return self\n    return X', 'returns self on one way'),
+    'self where an array is declared': ('@typed\ndef it(self, X: Mat[n, d]) -> Vec[n]:\n    self.fit_w(X)\n    return self', 'the result'),
     'recursion with the wrong shape': ('@typed\ndef it(self, X: Mat[n, d]) -> Vec[n]:\n    if len(X) == 1: return X[:, 0]\n    return self.it(X[1:])', 'the result has size n - 1'),
     'grows in a loop': ('@typed\ndef it(self, X: Mat[n, d]) -> Vec[d]:\n    for x in X: self.w = np.concatenate([self.w, x])\n    return self.w', 'changes'),
     'not fitted': ('@typed\ndef it(self, X: Mat[n, d]) -> Vec[n]: return A().lin(X)', 'needs self.w, which is not set'),
@@ -164,7 +165,6 @@ def test_what_is_defined_below_and_recursion(text):
     ('@typed\ndef f(x: Vec[n]) -> float: return g(x)\ndef g(x): return x @ np.ones(3)', 'inner sizes|entries|matmul'),
     ('@typed\ndef f(x: Vec[n]) -> float: return g(x)\n@typed\ndef g(x: Vec[m]) -> Vec[m]: return x', 'the result has 1 axes'),
     ('@typed\ndef f(x: Vec[n]) -> Vec[n]: return g(x)\n@typed\ndef g(x: Vec[n]) -> Vec[n]: return x if len(x) == 1 else f(x[1:])', 'the result has size n - 1'),
-    ('@typed\ndef f(x: Vec[n]) -> float: return nowhere(x)', "name 'nowhere' is not defined"),
     ('@typed(where="n >= 4")\ndef f(x: Vec[n]) -> float: return x[3] if len(x) == 4 else f(x[2:])', 'needs n >= 4'),
 ])
 def test_wrong_twins_are_refused_at_the_first_call(text, says):
@@ -214,7 +214,7 @@ def test_threads_do_not_lean_on_each_other():
 def test_random_classes():
     "What is accepted, and fits at its call, runs to its end."
     from tests.shape.objects import trial
-    wrong, (tried, kept, called) = trial(seed=3, classes=10)
+    wrong, (tried, kept, called) = trial(seed=3, classes=8)
     assert wrong == []
     assert kept > tried/5 and called > 200
 
@@ -301,3 +301,10 @@ def test_names_that_a_comprehension_binds_are_its_own(tmp_path):
     (tmp_path/'a.py').write_text('from bendml.shape import Vec, dims, typed\nn, d = dims("n d")\nprint([n for n in open("no")], lambda d: d)\n'
                                  '@typed\ndef f(x: Vec[n]) -> Vec[n]: return x\n')
     assert len(check_file(tmp_path/'a.py').reports) == 1
+
+
+def test_a_misspelt_name_is_refused_at_once():
+    assert "name 'nowhere' is not defined" in refused('@typed\ndef f(x: Vec[n]) -> float: return nowhere(x)').reason
+    assert "name 'i' is not defined" in refused('@typed\ndef f(x: Vec[n]) -> Vec[n]: return x*i\ndef g(): return [i for i in range(3)]').reason
+    assert 'free variable' in refused('@typed\ndef f(x: Vec[n]) -> Vec[n]:\n    z = [y*v for v in x]\n    g = lambda: y\n    z = g()\n    y = x\n    return z').reason
+    assert 'self.nowhere' in refused('class A:\n    w: Vec[d]\n    @typed\n    def f(self, x: Vec[d]) -> Vec[d]: return x + self.nowhere\n    def g(self): self.nowhere = 3\nf = A').reason

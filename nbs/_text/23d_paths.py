@@ -233,9 +233,10 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
 #| export
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
-    place, tb = None, e.__traceback__
+    place, tb, local = None, e.__traceback__, set()
     while tb:
         if '__bendml__' in tb.tb_frame.f_globals: place = place_at(tb.tb_frame.f_code, tb.tb_lasti)
+        local |= {*tb.tb_frame.f_code.co_cellvars}
         tb = tb.tb_next
     text = str(e).replace(' (expected ', ', expected ')
     known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
@@ -245,7 +246,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
     error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
-    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text or place is not None and defines_somewhere(place.file, e.name))
+    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
 
 
@@ -333,7 +334,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         result = copy(*args, **kwargs)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
-        if signature.result is not None and not trace.state.get('gives'): _result_fits(signature.result, result, trace, f)
+        if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature.result, result, trace, f)
         _still_fit(signature, given, trace, f)
         return result
     paths = explore(run, start_facts(where))

@@ -29,7 +29,8 @@ MATRICES = '_x | _x.T | self.M | self.M.T | np.outer(self.b, self.w) | self.M + 
 STEPS = '''self.w = {v} | self.b = {v} | self.M = {a} | self.t = {a} | self.t = {v} | self.s = _x.sum() | self.fit(_x) | self.fit({a}) | self.fit_w(_x) | self.fit_w({a}) | self.keep({a}) | self.w += {v} | self.M[:] = {a}
 _v = {v} | _v = _v + {v} | _a = {a} | self.w = _v | self.b = _v | self.M = _a | self.w, self.b = self.b, self.w | other = A().fit({a}); _v = other.w | other = self.fit(_x); _v = other.b | _v = self.{f}(_x, _y) | _v = self.{f}({a}, {v}) | self.{f}({a}, {v})
 _v = self.{f}(_x[1:], {v}) | self.{f}(_x[:-1], {v}) | _x = {a} | _y = {v}
-setattr(self, "w", {v}) | object.__setattr__(self, "b", {v}) | _v = self.w; self.fit(_x); _v = _v + self.w'''.replace('\n', ' | ').split(' | ')
+setattr(self, "w", {v}) | object.__setattr__(self, "b", {v}) | _v = self.w; self.fit(_x); _v = _v + self.w | self.fit_w({a}); _v = self.w + {v} | self.{f}(_x, _y); _v = self.w + {v} | self.{f}({a}, {v}); _a = self.M*self.w | self.fit_w({a}); _v = self.M @ self.w | self.keep({a}); _a = self.t
+self.w = {v}; _v = self.M @ self.w | self.b = {v}; _v = self.b @ self.M | if self.s > 0: self.w = {v} | self.{f}(_x, _y); _v = self.M[0] + self.w'''.replace('\n', ' | ').split(' | ')
 RESULTS = ['Vec[n]', 'Vec[d]', 'Mat[n, d]', 'Mat[d, n]', 'Vec[m]']
 
 
@@ -87,16 +88,17 @@ def calls(rng, A, names, text, wrong) -> int:
             wrong.append((text, history, e)); break
         except Exception as e: wrong.append((text, history, e)); break
         done += 1
-        sizes = dict(zip(str(f.__annotations__.get('_x', ''))[4:-1].split(', '), X.shape))
-        if name in names and (bad := disagrees(f, result, sizes)): wrong.append((text, history, bad)); break
+        sizes = dict(zip(map(str, f.__annotations__.get('_x', f.__annotations__.get('X')).sizes), X.shape))
+        promised = [('its result', result, f.__shapes__.signature.result)]*(name in names)
+        promised += [(f'self.{n}', getattr(a, n), s) for n, s in f.__shapes__.attributes().items() if n in f.__shapes__.report().own.sets and n != 's']
+        if (bad := [p for p in promised if disagrees(p[1], p[2], sizes)]): wrong.append((text, history, f'{name}: {bad}')); break
     return done
 
 
-def disagrees(f, result, sizes):
-    spec = f.__shapes__.signature.result
-    if result.ndim != len(spec.sizes): return f'{f.__name__} gives {result.shape}, not {spec}'
-    for size, real in zip(map(str, spec.sizes), result.shape):
-        if size in sizes and sizes[size] != real: return f'{f.__name__} gives {result.shape}, not {spec}'
+def disagrees(value, spec, sizes) -> bool:
+    "Is this not the shape that was promised, as far as its sizes are known from the arguments?"
+    if getattr(spec, 'items', None) is not None: return False
+    return value.ndim != len(spec.sizes) or any(sizes.get(str(size), real) != real for size, real in zip(spec.sizes, value.shape))
 
 
 if __name__ == '__main__':
