@@ -104,3 +104,193 @@ def test_the_hook_is_a_command_that_exists():
     text = (Path(__file__).parent.parent/'.pre-commit-hooks.yaml').read_text()
     entry = re.search(r'entry: bendml (\w+)', text)[1]
     assert entry in COMMANDS
+
+
+HEAD = 'import logging, sys\nimport numpy as np\nfrom bendml.shape import Dim, Mat, Vec, dims, typed\nn, d, k = dims("n d k")\n'
+USES = '\n@typed\ndef f(x: Vec[n]) -> Vec[n]: return x + len(str(K))\n'
+
+DEFINE = '''K = np.ones(3)/3
+K = np.hanning(16)
+K = logging.getLogger(__name__)
+K = np.random.default_rng(0)
+K = np.random.default_rng(0).normal(size=(3, 4)).T
+K = {c: i for i, c in enumerate("a b c".split())}
+K = np.pi/180*np.arange(4)
+K = dict(lr=0.1)
+K = lambda x: open(x)
+K = sorted([3, 1], key=lambda v: -v)
+K = __import__
+K, L = np.meshgrid(np.arange(3), np.arange(4))
+K = [1]; K += [2]
+K = "a"; K = K*3
+if True: K = 3
+try: import nosuchmodule as K
+except ImportError: K = None
+K = np.vectorize(lambda x: print(x))
+from dataclasses import dataclass
+@dataclass
+class C: x: float = 1.0
+K = C(2.0)
+from pathlib import Path; K = Path(__file__).parent/"data"'''.split('\nK')
+
+@pytest.mark.parametrize('text', ['K' + t if i else t for i, t in enumerate(DEFINE)])
+def test_what_defines(tmp_path, text):
+    (tmp_path/'a.py').write_text(HEAD + text + USES)
+    found = check_file(tmp_path/'a.py')
+    assert [str(e) for e in found.refusals] == [] and len(found.reports) == 1
+
+
+@pytest.mark.parametrize('text', '''K = open("touched", "w")
+K = input()
+K = np.load("missing.npy")
+K = np.loadtxt("missing.txt")
+K = int(sys.argv[1])
+K = print("touched")
+K = [open("touched", "w") for _ in range(2)]
+K = {**vars(open("touched", "w"))}
+K = np.ones(3).tofile("touched")
+K = (lambda: open("touched", "w"))()
+K = list(map(lambda _: open("touched", "w"), [1]))
+K = sorted([1, 2], key=lambda v: open("touched", "w"))
+K = __import__("os").system("touch touched")
+K = np.memmap("touched", mode="w+", shape=3)
+K = work()
+K = list(map(work, [1]))
+K = Work()
+K = 3; K = work()
+K = 3; K += work()
+for K in range(3): work()
+K = []; [K.append(work()) for _ in range(3)]; K = K + work()
+if __name__ == "__main__": K = 3
+K = 1\\nif __name__ == "__main__": K = 3
+K = 1\\nwith open("touched", "w") as K: pass
+K = [1]\\nfor i in range(3): K.append(work())
+K = {}\\nK["a"] = work()
+K = 1\\ndel K
+M = work(); K = 2*M'''.split('\n'))
+def test_what_runs_is_left_out_and_the_old_value_too(tmp_path, text, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    worker = 'def work(*_): open("touched", "w")\nclass Work:\n    def __init__(self): work()\n'
+    (tmp_path/'a.py').write_text(HEAD + worker + text.replace('\\n', '\n') + USES)
+    found = check_file(tmp_path/'a.py')
+    assert not (tmp_path/'touched').exists() and found.reports == ()
+    e, = found.refusals
+    assert "name 'K' is not defined" in e.reason and 'K is assigned on line' in e.hint or 'K needs M, which is assigned on line' in e.hint, e
+    assert 'parameter' in e.hint and e.place.line == 6 + (HEAD + worker + text.replace('\\n', '\n')).count('\n') - 3
+
+
+def test_the_order_of_definitions_does_not_matter(tmp_path):
+    (tmp_path/'a.py').write_text(HEAD + '''
+@typed
+def score(x: Mat[n, d], w: Vec[d]) -> Vec[n]: return sigmoid(x @ w)
+@typed
+def wrong(x: Mat[n, d], w: Vec[d]) -> Vec[d]: return sigmoid(x @ w)
+def sigmoid(z): return SCALE/(1 + np.exp(-z))
+SCALE = 2.0
+''')
+    found = check_file(tmp_path/'a.py')
+    assert [r.name for _, r in found.reports] == ['score'] and ['the result has size n' in e.reason for e in found.refusals] == [True]
+
+
+def test_one_bad_annotation_does_not_hide_the_rest(tmp_path):
+    (tmp_path/'a.py').write_text(HEAD + '''
+@typed(where="n >= 3 and d >= 2")
+def first(x: Mat[n, d]) -> Vec[d]: return x[2]
+@typed
+def second(x: Vec[n, d]) -> Vec[d]: return x[2]
+@typed
+def bug(x: Mat[n, d]) -> Vec[d]: return x.mean(1)
+import nosuch
+@typed("n >= 2")
+def third(x: Mat[n, d]) -> Vec[d]: return x[0]
+@typed
+def uses(x: Mat[n, d]) -> Vec[d]: return nosuch.f(x)
+''')
+    found = check_file(tmp_path/'a.py')
+    said = [(e.place.line, e.reason) for e in sorted(found.refusals, key=lambda e: e.place.line)]
+    assert [line for line, _ in said] == [6, 9, 11, 12, 14, 16], said
+    assert 'where=["n >= 3", "d >= 2"]' in said[0][1] and 'Vec has 1 size' in said[1][1] and found.refused == 5
+    assert 'failed on line 12' in found.refusals[-1].hint
+
+
+def test_one_fault_is_one_refusal(tmp_path):
+    (tmp_path/'a.py').write_text(HEAD + '''
+def softmax(z): return z/z.sum(axis=1)
+@typed
+def typed_softmax(z: Mat[n, d]) -> Mat[n, d]: return z/z.sum(axis=1)
+@typed
+def one(x: Mat[n, d]) -> Mat[n, d]: return softmax(x)
+@typed
+def two(x: Mat[n, d], w: Mat[d, k]) -> Mat[n, k]: return softmax(x @ w)
+@typed
+def three(x: Mat[n, d]) -> Mat[n, d]: return typed_softmax(x)
+@typed
+def four(x: Mat[n, d]) -> Mat[d, n]: return typed_softmax(x)
+''')
+    text = run(tmp_path, 'a.py').stdout
+    assert text.count('divide: axis -1') == 4 and 'called from one, a.py:9:1' in text and 'called from two, a.py:11:1' in text
+    assert '4 of 5 functions refused, 3 faults' in text and 'three -> Mat<n, d>' in text and 'the result has size n on axis 0, not d' in text
+    found = json.loads(run(tmp_path, '--json', 'a.py').stdout)['refused']
+    assert [r['called_from'] for r in found] == [[], ['one, a.py:9:1', 'two, a.py:11:1'], []]
+
+
+def test_a_class_in_a_file(tmp_path):
+    (tmp_path/'a.py').write_text('from __future__ import annotations\n' + HEAD + '''
+class KMeans:
+    k: int
+    centers: Mat["k", d]
+    def __init__(self, k): self.k = k
+    @typed(where="n >= k")
+    def fit(self, X: Mat[n, d]) -> KMeans:
+        self.centers = X[:self.k]
+        return self
+    @typed
+    def distances(self, X: Mat[n, d]) -> Mat[n, "k"]: return self.squares(X)
+    def squares(self, X): return ((X[:, None] - self.centers)**2).sum(-1)
+    @typed
+    def bad(self, X: Mat[n, d]) -> Mat[n, "k"]: return self.squares(X).T
+@typed
+def use(model: KMeans, X: Mat[n, d]) -> Mat[n, "k"]: return model.distances(X)
+if __name__ == "__main__":
+    n = 3
+    KMeans(n).fit(np.ones((n, 2)))
+''')
+    found = check_file(tmp_path/'a.py')
+    assert [(e.place.function, e.place.line) for e in found.refusals] == [('bad', 19)]
+    assert sorted(r.name for _, r in found.reports) == ['distances', 'fit', 'use']
+
+
+def test_a_notebook_waits_for_later_cells(tmp_path):
+    cells = [HEAD + 'N = 3', '@typed\ndef f(x: Vec[n]) -> Vec[3]: return g(x)', 'def g(x): return x.sum() + np.zeros(N)', '@typed\ndef h(x: Vec[n]) -> Vec[3]: return np.zeros(N) + x.sum()', 'N = 4', '@typed\ndef late(x: Vec[n]) -> Vec[3]: return np.zeros(N) + nowhere(x)']
+    (tmp_path/'a.ipynb').write_text(json.dumps({'cells': [{'cell_type': 'code', 'source': c} for c in cells]}))
+    found = check_file(tmp_path/'a.ipynb')
+    assert [r.name for _, r in found.reports] == ['f', 'h'] and [e.missing for e in found.refusals] == ['nowhere']
+
+
+@pytest.mark.parametrize('text', [
+    '@typed\ndef f(x: Mat[n, d]) -> Vec[d]: return x.mean(1)',
+    '@typed(keep="n")\ndef f(x: Mat[n, d]) -> Vec[d]: return x.mean(1)',
+    'typed("n >= 2")', 'typed(where=lambda n: n > 2)', 'typed(int)', 'typed(np.sum)',
+    '@typed\ndef f(x: Mat[n, d]) -> Vec[n]: return x.mean(1)\nf(np.ones(3))',
+    '@typed\ndef f(x: Mat[n, d]) -> Vec[n]: return g(x)\ndef g(x): return x.mean(1)\nf(np.ones(3))',
+    '@typed\ndef f(x: Mat[n, d]) -> Vec[n]: return g(x)\ndef g(x): return x.mean(0)\nf(np.ones((2, 3)))'])
+def test_the_traceback_shows_the_user_alone(tmp_path, text):
+    (tmp_path/'a.py').write_text(HEAD + text)
+    said = subprocess.run([sys.executable, '-W', 'ignore', 'a.py'], cwd=tmp_path, capture_output=True, text=True).stderr
+    assert said.count('File "') == 1 and 'a.py", line' in said and 'ShapeError' in said and 'During handling' not in said and 'direct cause' not in said, said
+
+
+@pytest.mark.parametrize('text, says', [
+    ('def f(x: Vec[n]) -> Vec[n]: yield x', 'a generator is not traced'), ('async def f(x: Vec[n]) -> Vec[n]: return x', 'an async function is not traced'),
+    ('a, b = typed(lambda x: x, shapes={"x": Vec[n]}), lambda x: 2*x', '2 functions begin on line 6'),
+    ('exec("@typed\\\\ndef f(x: Vec[n]) -> Vec[n]: return x")', 'given to python -c, or to exec')])
+def test_why_a_function_cannot_be_checked(tmp_path, text, says):
+    (tmp_path/'a.py').write_text(HEAD + '@typed\n'*('def f' in text and 'exec' not in text) + '\n'*('lambda' in text) + text.replace('\\\\', '\\'))
+    said = subprocess.run([sys.executable, '-W', 'ignore', 'a.py'], cwd=tmp_path, capture_output=True, text=True).stderr
+    assert says in said and 'hint     : ' in said, said
+
+
+def test_at_the_prompt():
+    for args, source, says in [(['-c', HEAD + GOOD], '', 'python -c'), (['-i'], GOOD + '\n\n', "typed at Python's prompt")]:
+        said = subprocess.run([sys.executable, '-W', 'ignore', *args], input=source, capture_output=True, text=True).stderr
+        assert says in said and 'put it into a file, or use IPython' in said, said

@@ -177,13 +177,14 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
 
 # %% ../../nbs/21b_annotations.ipynb #60017540
 def _record(cls: Any) -> TupleSpec | DictSpec | None:
-    "A NamedTuple, dataclass or TypedDict with annotated fields."
+    "A NamedTuple, dataclass or TypedDict with annotated fields, or any class that says the shapes of some attributes."
     if not isinstance(cls, type) or not getattr(cls, '__annotations__', None): return None
     scope = vars(inspect.getmodule(cls) or typing)
-    fields = {n: read_annotation(a, scope) for n, a in cls.__annotations__.items()}
+    plain = not typing.is_typeddict(cls) and not dataclasses.is_dataclass(cls) and not hasattr(cls, '_fields')
+    fields = {n: read_annotation(a, scope, n*plain) for n, a in cls.__annotations__.items()}
     if typing.is_typeddict(cls): return DictSpec(tuple(fields.items()))
     if dataclasses.is_dataclass(cls): fields = {f.name: fields.get(f.name) for f in dataclasses.fields(cls) if f.init}
-    elif not hasattr(cls, '_fields'): return None
+    elif plain: fields = {n: s for n, s in fields.items() if s} if any(getattr(s, 'sizes', ()) for s in fields.values()) else {'': None}
     if not all(fields.values()): return None
     return TupleSpec(tuple(fields.values()), tuple(fields), cls)
 

@@ -13,10 +13,12 @@ from typing import Any, Callable
 import numpy as np
 
 from .sizes import Dim, evaluate, named, names_of, substitute
-from .facts import Claim, parse_claim
+from .facts import Claim
 from .messages import ShapeError, place_of
-from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from .paths import _ROLES, Report, check, parts_of, is_number, split_conditions, start_facts
+from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, SizeSpec, TupleSpec, spelled
+from .objects import Watched
+from .paths import _ROLES, parts_of
+from .checked import Checks
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d
 class Weight(np.ndarray):
@@ -93,46 +95,15 @@ class Binding:
         self._set(name, root, where, error)
 
 # %% ../../nbs/23e_boundary.ipynb #f7efe1e5
-@dataclass(frozen=True)
-class _Itself:
-    "A typed function inside of itself: what it calls is what its signature says, by induction."
-    __shapes__: Any
-
-# %% ../../nbs/23e_boundary.ipynb #54c6d319
-class _Checks:
-    "A function's signature and conditions, and the reports of its checks, one for each choice of its settings."
-    def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...], known: dict[str, Any]):
-        self.f, self.signature, self.keep = f, signature, keep
-        self.where, self.limits = split_conditions(where, signature)
-        self.lower = dict(start_facts(self.where).lower)
-        self.claims = [c for text in self.where for c in parse_claim(text)]
-        self.statics = {n: known.get(n, signature.python.parameters[n].default) for n,
-                        s in signature.params if s is None and (n in known or not self._free(n))}
-        self.reports: list[tuple[dict, Report]] = []
-
-    def _free(self, name: str) -> bool:
-        p = self.signature.python.parameters[name]
-        return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-
-    def report(self, statics: dict[str, Any] | None = None) -> Report:
-        "The report for these settings (the defaults if none are given); checks them if they are new."
-        wanted = self.statics if statics is None else statics
-        for known, report in self.reports:
-            if all(_equal(known[n], wanted[n]) for n in known): return report
-        self.reports.append((wanted, Report(self.f.__name__, 0.0, 0, (), (), '')))  # what a call of itself finds
-        try: made = check(self.f, self.signature, self.where, self.keep, wanted, self.limits, _Itself(self))
-        finally: del self.reports[-1]
-        self.reports.append((wanted, made))
-        return made
-
-# %% ../../nbs/23e_boundary.ipynb #252115f7
-class Shapes(_Checks):
+class Shapes(Checks):
     "What `@typed` knows of a function."
     def at_call(self, arguments: dict[str, Any]) -> None:
         "Refuse arguments that are not what the signature says."
-        self.report({n: arguments[n] for n in self.statics})
+        self.complete(next(iter(arguments.values()), None))
+        report = self.report({n: arguments[n] for n in self.statics})
+        if self.pending: self.settle()
         binding = Binding(self.lower)
-        for name, spec in self.signature.params: _bind(spec, arguments[name], name, binding, self._error(name))
+        for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
         binding.finish()
         for c in self.claims:
             if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes):
@@ -150,17 +121,12 @@ class Shapes(_Checks):
                 frame = frame.f_back
             index = list(self.signature.python.parameters).index(name) if name else None
             what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
-            raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index) if frame else None)
+            raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index, [*self.signature.python.parameters][:1] in (['self'], ['cls'])) if frame else None)
         return error
 
 # %% ../../nbs/23e_boundary.ipynb #3202a541
 def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids.min() >= 0 and ids.max() < limit)
 def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
-
-# %% ../../nbs/23e_boundary.ipynb #5903b48c
-def _equal(a: Any, b: Any) -> bool:
-    try: return a is b or type(a) is type(b) and bool(a == b)
-    except Exception: return False
 
 # %% ../../nbs/23e_boundary.ipynb #0f23373a
 def _true(c: Claim, sizes: dict[str, int]) -> bool:
@@ -185,12 +151,13 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
-            stands_in = hasattr(cls, '__stands_in__')
-            if not stands_in and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items):
+            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items):
                 error('not what is expected', expected=spec, observed=type(value).__name__)
             for i, s in enumerate(items):
-                _bind(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]',
-                      binding, error)
+                where = f'{name}.{names[i]}' if cls else f'{name}[{i}]'
+                if cls and getattr(value, names[i], None) is None and not isinstance(s, MaybeSpec):
+                    error(f'{where} is not set', 'call the method that sets it first', s, 'None' if hasattr(value, names[i]) else 'nothing')
+                _bind(s, getattr(value, names[i]) if cls else value[i], where, binding, error)
         case DictSpec(items):
             for k, s in items:
                 if not isinstance(value, dict) or k not in value: error(f'no key {k!r}', expected=s, observed='nothing')
@@ -222,11 +189,12 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 
 # %% ../../nbs/23e_boundary.ipynb #87399c29
 def _quick(shapes: Shapes) -> Callable:
-    "The function that stands in for the user's."
+    "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError}
     pending = []
-    for name, spec in shapes.signature.params:
+    params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
+    for name, spec in params:
         for path, s in parts_of(spec, name):
             if isinstance(s, SizeSpec):
                 pending.append((s.size, path))
@@ -247,7 +215,7 @@ def _quick(shapes: Shapes) -> Callable:
     for n, default in shapes.statics.items():
         space[f'__d_{n}'] = default
         tests.append(f'{n} is __d_{n}')
-    simple = exact and all(_straight(s) for _, s in shapes.signature.params)
+    simple = exact and not shapes.pending and all(_straight(s) for _, s in params)
     code = _source(python, unpack, tests, simple, space)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
@@ -299,6 +267,21 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
         lines += ['    try:', f'        {", ".join(a for a, _ in unpack) or "_"} = {", ".join(b for _, b in unpack) or "()"}',
                   f'        __ok = {" and ".join(tests) or "True"}',
                   '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
-                  f'    if not __ok: __careful({args})']
-    else: lines.append(f'    __careful({args})')
+                  '    if not __ok:', *_careful(args)]
+    else: lines += ['    if True:', *_careful(args)]
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
+
+# %% ../../nbs/23e_boundary.ipynb #ede2cd11
+def _careful(args: str) -> list[str]:
+    return [f'        try: __careful({args})', '        except __refused as e:', '            e.__traceback__ = None', '            raise']
+
+# %% ../../nbs/23e_boundary.ipynb #61a67e33
+def _settle(shapes: Shapes) -> None:
+    "The function has been checked: put the quick check in its place."
+    shapes.pending, quick = False, shapes.quick
+    if quick is not None:
+        new = _quick(shapes)
+        quick.__globals__.update(new.__globals__)
+        quick.__code__ = new.__code__
+
+Shapes.settle = _settle

@@ -34,7 +34,8 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     "What `f(*args, **kwargs)` does in a trace."
     tick()
     if (special := _special(f)) is not None: return special(*args, **kwargs)
-    if hasattr(f, '__shapes__'): return f.__shapes__.by_signature(args, kwargs)
+    if hasattr(f, '__shapes__'):
+        return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})

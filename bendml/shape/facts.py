@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Iterable, Iterator
 
 from .sizes import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
-import ast
+import ast, json
 
 # %% ../../nbs/20b_facts.ipynb #03384993
 @dataclass(frozen=True)
@@ -58,8 +58,10 @@ def parse_claim(text: str) -> list[Claim]:
     "Read `C % H == 0` or `0 <= p < N`: one claim for each comparison; nothing is run."
     if len(text) > MAX_TEXT: raise DimError(f'a condition of {len(text)} characters; at most {MAX_TEXT} are read')
     try: tree = ast.parse(text.strip(), mode='eval').body
-    except (SyntaxError, RecursionError) as e: raise DimError(f'{text!r} is not a condition on sizes: {e}') from None
+    except (SyntaxError, RecursionError) as e: raise DimError(f'{text!r} is not a condition on sizes: {getattr(e, "msg", e)}') from None
     if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARISONS for op in tree.ops):
+        several = [ast.unparse(t) for t in getattr(tree, 'values' if isinstance(getattr(tree, 'op', None), ast.And) else 'elts', ())]
+        if several: raise DimError(f'{text!r} is several conditions; write where=[{", ".join(map(json.dumps, several))}]')
         raise DimError(f'{text!r} is not a condition on sizes; write for example "C % H == 0" or "T <= 1024"')
     sides = [read_tree(t) for t in (tree.left, *tree.comparators)]
     texts = [ast.unparse(t) for t in (tree.left, *tree.comparators)]

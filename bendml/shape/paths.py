@@ -8,14 +8,14 @@ __all__ = ['MAX_PATHS', 'SOON', 'make', 'parts_of', 'arrays_of', 'fits', 'Report
 
 # %% ../../nbs/23d_paths.ipynb #f66e5035
 import inspect, time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Callable
 
 import numpy as np
 
 from .sizes import Dim, names_of, parse_dim, substitute
 from .facts import Claim, Facts, assume, bound, claim, parse_claim
-from .messages import Place, ShapeError, place_at, place_of, place_of_code
+from .messages import Place, ShapeError, defines_somewhere, place_at, place_of, place_of_code
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from .trace import Trace, choose, current, refuse, tracing
 from .symbols import Array, Axis, Size, as_dim, axis, number, size_value
@@ -24,8 +24,9 @@ from .elementwise import _fit, lift, same
 from .ranges import unknown
 from .states import Turns, fingerprint, outside
 from .loops import MAX_SECONDS, Again
-from .copies import copy_of, reads, unused_names
+from .copies import copy_of, reads, unused_names, why_no_copy
 from . import calls  # what the copies' calls go through
+from .objects import Own, Watched, own_of, stand_in_for, take_notes
 
 # %% ../../nbs/23d_paths.ipynb #676f26c2
 _DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
@@ -59,7 +60,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
 def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
     if cls is None: return tuple(values)
     if hasattr(cls, '_fields'): return cls(*values)
-    made = object.__new__(cls)
+    made = object.__new__(cls if is_dataclass(cls) or issubclass(cls, Watched) else stand_in_for(cls, names))
     for n, v in zip(names, values): object.__setattr__(made, n, v)
     return made
 
@@ -96,7 +97,7 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case TupleSpec(items, names, cls):
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
             if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
-            for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}, part {i}', put)
+            for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}.{names[i]}' if cls else f'{what}, part {i}', put)
         case DictSpec(items):
             if not isinstance(value, dict): refuse(f'{what} is not a dictionary', spec, type(value).__name__)
             for k, s in items:
@@ -148,6 +149,7 @@ class Report:
     decided: tuple[tuple[str, int], ...]  # how many questions the normal form, trying and z3 have answered
     requires: tuple[Claim, ...]           # conditions on sizes that the function checks itself
     result: str                           # the shape of what it returns
+    own: Own | None = None                # what a method does with `self`
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
@@ -161,6 +163,7 @@ class Path:
     raised: bool     # it ended in an exception that the function raises itself
     result: str = ''
     again: bool = False  # it ended in a loop, whose other ways out are other paths
+    changed: dict[str, Any] = field(default_factory=dict)  # what it did to `self`
 
 # %% ../../nbs/23d_paths.ipynb #87e34e23
 MAX_PATHS, SOON = 400, 1.0  # s
@@ -209,20 +212,26 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
         if trace.state.get('raised') is e: return Path(trace, True)
         raise _as_refusal(e, trace) from None
     if trace.refused: raise trace.refused  # something swallowed it
-    return Path(trace, False, _shown(result))
+    return Path(trace, False, _shown(result), changed=trace.state.get('changed', {}))
 
 # %% ../../nbs/23d_paths.ipynb #2be6fd6c
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
-    place, tb = None, e.__traceback__
+    place, tb, local = None, e.__traceback__, set()
     while tb:
         if '__bendml__' in tb.tb_frame.f_globals: place = place_at(tb.tb_frame.f_code, tb.tb_lasti)
+        local |= {*tb.tb_frame.f_code.co_cellvars}
         tb = tb.tb_next
     text = str(e).replace(' (expected ', ', expected ')
     known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
     hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
     if isinstance(e, RecursionError): hint = 'tracing does not end'
-    return ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+    if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
+        hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
+    error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+    if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
+    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
+    return error
 
 # %% ../../nbs/23d_paths.ipynb #d92c54e1
 def _shown(value: Any) -> str:
@@ -287,21 +296,25 @@ def is_number(p: inspect.Parameter) -> bool:
 
 # %% ../../nbs/23d_paths.ipynb #04a0d2e2
 def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None,
-          limits: dict[str, Dim] | None = None, itself: Any = None) -> Report:
-    "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
-    began, copy = time.perf_counter(), copy_of(f, itself)
+          limits: dict[str, Dim] | None = None, names: dict[str, Any] = {}) -> Report:
+    "Trace a function on every path; `ShapeError` if a path does not fit its annotations. `names` are names of its own."
+    began, copy = time.perf_counter(), copy_of(f, names)
     if copy is None:
-        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator',
-                         place=place_of_code(f.__code__))
+        why, hint = why_no_copy(f)
+        raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
+        given = signature.python.bind(*args, **kwargs).arguments
         result = copy(*args, **kwargs)
         if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
-        if signature.result is not None: _result_fits(signature.result, result, trace, f)
+        if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
+        if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature.result, result, trace, f)
+        _still_fit(signature, given, trace, f)
         return result
     paths = _all_paths(run, start_facts(where))
     done = [p for p in paths if not p.raised]
@@ -312,7 +325,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
-                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)))
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f))
 
 # %% ../../nbs/23d_paths.ipynb #52a1dd30
 def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
@@ -326,6 +339,44 @@ def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
     except ShapeError as e:
         e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
         raise
+
+# %% ../../nbs/23d_paths.ipynb #39838916
+def _still_fit(signature: Signature, given: dict[str, Any], trace: Trace, f: Callable) -> None:
+    notes = trace.state.get('notes')
+    for name, spec in signature.params:
+        if notes is None or given.get(name) is not notes.me:
+            if name in given and _mutable(spec): _fits_at(place_of_code(f.__code__), spec, given[name], name, f'so it is when {f.__name__} ends: its callers count on the annotation')
+            continue
+        for n, s in zip(spec.names, spec.items):
+            held, changed = object.__getattribute__(notes.me, '__dict__'), n in trace.state['changed']
+            if changed or _mutable(s):
+                _fits_at(notes.places.get(n, place_of_code(f.__code__)), s, held[n], f'{name}.{n}',
+                         f'the class {type(notes.me).__name__} says that {n} is {s}; the names of sizes are the same in its methods')
+
+# %% ../../nbs/23d_paths.ipynb #a51e8ed1
+def _mutable(spec: Any) -> bool:
+    "Can what an annotation speaks of get other parts?"
+    if isinstance(spec, MaybeSpec): return _mutable(spec.inner)
+    if isinstance(spec, TupleSpec): return spec.make is not None and not hasattr(spec.make, '_fields') or any(map(_mutable, spec.items))
+    return isinstance(spec, DictSpec | list)
+
+# %% ../../nbs/23d_paths.ipynb #82388fdb
+def _fits_at(place: Place, spec: Any, value: Any, what: str, hint: str = '') -> None:
+    try: fits(spec, value, what)
+    except ShapeError as e:
+        e.place, e.hint = place, e.hint or hint
+        raise
+
+# %% ../../nbs/23d_paths.ipynb #74f0b843
+def _own(done: list[Path], paths: list[Path], f: Callable) -> Own | None:
+    "What a method does with `self`, on all paths together."
+    gives = [p.trace.state.get('gives', False) for p in done]
+    if any(gives) and not all(gives):
+        raise ShapeError(f'{f.__name__} returns self on one way and something else on another', hint='return self on each way, or on none', place=place_of_code(f.__code__))
+    return own_of([(notes, p.raised, p.changed, p.trace.state.get('gives', False)) for p in paths if (notes := p.trace.state.get('notes'))])
+
+# %% ../../nbs/23d_paths.ipynb #bcd29c34
+def _is_self(spec: Any) -> bool: return isinstance(spec, TupleSpec) and isinstance(spec.make, type) and issubclass(spec.make, Watched)
 
 # %% ../../nbs/23d_paths.ipynb #e2ea44f6
 def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:

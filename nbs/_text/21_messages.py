@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import ast, html, linecache, os, re
+import ast, html, linecache, os, re, symtable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -60,6 +60,17 @@ def source_tree(file: str) -> ast.Module | None:
 
 # %%
 #| export
+def defines_somewhere(file: str, name: str) -> bool:
+    "Does a file, or a later cell of a notebook, give this name a value outside of functions?"
+    text = ''.join(linecache.getlines(file))
+    if 'ipykernel' in file or file.startswith('<ipython') or re.search(r'^from \S+ import \*', text, re.M): return True
+    try: known = symtable.symtable(text, file, 'exec').lookup(name)
+    except (SyntaxError, ValueError, RecursionError, KeyError): return False
+    return known.is_assigned() or known.is_imported() or known.is_namespace()
+
+
+# %%
+#| export
 def _span(node: ast.AST) -> tuple[int, int, int, int]: return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
@@ -83,6 +94,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case ast.AugAssign(target, _, value): parts = [target, value]
         case ast.Compare(left, _, more): parts = [left, *more]
         case ast.Call(ast.Attribute(value), args) if method: parts = [value, *args, *(k.value for k in node.keywords)]
+        case ast.Call(called, args) if method: parts = [called, *args, *(k.value for k in node.keywords)]
         case ast.Call(_, args, keywords): parts = [*args, *(k.value for k in keywords)]
         case ast.Subscript(value, index_): parts = [value, index_]
         case ast.Return(value): parts = [value]
@@ -96,7 +108,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
 def place_at(
     code: CodeType, at: int,    # an instruction of a function
     index: int | None = None,   # the operand to underline; None: the whole expression
-    method: bool = False,       # operand 0 stands before the dot
+    method: bool = False,       # operand 0 is what is called, or stands before the dot
 ) -> Place:
     "The piece of source that an instruction comes from."
     line, end_line, column, end_column = list(code.co_positions())[at//2]
@@ -129,6 +141,9 @@ def place_of_code(code: CodeType) -> Place:
 #| export
 class ShapeError(TypeError):
     "A program whose shapes do not fit, at some size or at every size."
+    missing = ''  # the name that is not defined, where that is all that is wrong
+    later = False  # it may be defined further down
+    callers: tuple[str, ...] = ()  # the functions whose check has led to this place, which is in none of them
     def __init__(self,
         reason: str,                                     # one line: the operation, and what is wrong
         expected: object = None,                         # what would have been right
@@ -223,7 +238,7 @@ def as_record(e: ShapeError) -> dict:
     p = e.place or Place('', 0)
     return {'file': p.file, 'line': p.line, 'column': p.column + 1, 'end_line': p.end_line or p.line, 'end_column': p.end_column + 1,
             'function': p.function, 'reason': e.reason, 'expected': e.expected, 'observed': e.observed,
-            'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint}
+            'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint, 'called_from': list(e.callers)}
 
 
 # %%

@@ -223,11 +223,12 @@ def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
 # %%
 #| export
 COPY = '__bendml_copy__'
+GENERATOR, COROUTINE = 0x20, 0x280  # flags of a code object
 
 @lru_cache(2048)
-def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
-    "The code of the copy."
-    if (node := function_node(code)) is None or code.co_flags & 0x2a0: return None  # generators and coroutines
+def _compiled(code: types.CodeType, owner: str, file: str) -> types.CodeType | None:
+    "The code of the copy. Codes of two files can be equal, so the file is named."
+    if (node := function_node(code)) is None or code.co_flags & (GENERATOR | COROUTINE): return None
     node = _clone(node)
     if isinstance(node, ast.Lambda):
         node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)],
@@ -238,6 +239,7 @@ def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     node = _Rewrite().visit(node)
     inner = [ast.copy_location(ast.ClassDef(owner, [], [], [node], []), node)] if owner else [node]
     free = [ast.arg(n) for n in code.co_freevars if not (owner and n == '__class__')]
+    if owner and owner not in code.co_freevars: inner.insert(0, ast.Global([owner]))  # to its methods the class is a global name
     outer = ast.FunctionDef('__bendml_outer__', ast.arguments([], free, None, [], [], None, []), inner, [], None)
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
     return _find(compile(module, code.co_filename, 'exec', dont_inherit=True), COPY).replace(co_name=name)
@@ -269,22 +271,36 @@ HOOKS: dict[str, Any] = {'__bendml__': True}  # what the copy's globals have bes
 
 # %%
 #| export
-def copy_of(f: types.FunctionType, itself: Any = None) -> types.FunctionType | None:
-    "The copy of a function that is traced; None if its source is not there. `itself` is what it calls by its own name."
+def copy_of(f: types.FunctionType, own: dict[str, Any] = {}) -> types.FunctionType | None:
+    "The copy of a function that is traced, with some names of its `own`; None if there is none, for one of the reasons below."
     if '__bendml__' in f.__globals__: return f
     parts = f.__qualname__.split('.')
     owner = parts[-2] if len(parts) > 1 and parts[-2] != '<locals>' else ''
-    try: code = _compiled(f.__code__, owner)
+    try: code = _compiled(f.__code__, owner, f.__code__.co_filename)
     except (SyntaxError, RecursionError): return None
     if code is None: return None
-    cells, own = dict(zip(f.__code__.co_freevars, f.__closure__ or ())), {}
-    if itself is not None and f.__name__ in cells: cells[f.__name__] = types.CellType(itself)
-    elif itself is not None and '.' not in f.__qualname__: own = {f.__name__: itself}
+    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
+    cells |= {n: types.CellType(v) for n, v in own.items() if n in cells}
     if not set(code.co_freevars) <= set(cells): return None
     copy = types.FunctionType(code, {**f.__globals__, **own, **HOOKS}, f.__name__, f.__defaults__,
                               tuple(cells[n] for n in code.co_freevars))
     copy.__kwdefaults__, copy.__qualname__ = f.__kwdefaults__, f.__qualname__
     return copy
+
+
+# %%
+#| export
+def why_no_copy(f: types.FunctionType) -> tuple[str, str]:
+    "Why a function cannot be traced, and what to do."
+    code = f.__code__
+    if code.co_flags & GENERATOR: return 'a generator is not traced', 'return a list or an array; or annotate what is done with one of the values that it yields'
+    if code.co_flags & COROUTINE: return 'an async function is not traced', 'put what it computes into a function without async'
+    if (tree := source_tree(code.co_filename)) is None:
+        made = {'<stdin>': "typed at Python's prompt", '<string>': 'given to python -c, or to exec'}.get(code.co_filename, f'made from {code.co_filename}')
+        return f'its source is not there: it was {made}', 'put it into a file, or use IPython or a notebook'
+    if not (found := _index(tree).get((code.co_firstlineno, code.co_name), [])): return 'its source has changed since it was loaded', 'load it again'
+    if len(found) > 1: return f'{len(found)} functions begin on line {code.co_firstlineno}', 'write each on a line of its own'
+    return 'it cannot be compiled again', 'define it at the top level of a file'
 
 
 # %% [markdown]
@@ -369,7 +385,13 @@ def halves(x): return [v/2 for v in x if v > 0]
 
 print(ast.unparse(_Rewrite().visit(_clone(function_node(halves.__code__)))))
 
+
+# %%
+def batches(x): yield from x
+
+why_no_copy(batches)
+
 # %% [markdown]
 # ## What this does not show
 #
-# A function whose source is not there, a generator and a coroutine have no copy, and are refused.
+# A function that has no copy cannot be checked, and is refused; where another one calls it, it runs as it is.

@@ -6,9 +6,8 @@
 # > `bendml check train.py`: every typed function of a file, in the form that editors and CI read.
 
 # %% [markdown]
-# To check a file its functions must exist, but its program must not run. So only definitions are executed: imports,
-# functions, classes, and assignments that call nothing but what `bendml.shape` offers. Everything else (loading data,
-# training, `if __name__ == '__main__'`) is left out.
+# Definitions are executed, the program is not ([what that means](24a_definitions.ipynb)); then every typed function is
+# checked, so that it does not matter in which order they are written.
 
 # %%
 #| hide
@@ -22,45 +21,12 @@ import click
 
 from bendml.shape.annotations import read_signature
 from bendml.shape.sizes import DimError
-from bendml.shape.messages import Place, ShapeError, as_record, one_line, place_of_code
+from bendml.shape.messages import ShapeError, as_record, one_line, place_of_code
+from bendml.shape.copies import function_node
 from bendml.shape.paths import Report, arrays_of, is_number
-from bendml.shape.typing import _typed, collecting
-
-# %% [markdown]
-# ## Definitions only
-
-# %%
-#| export
-DEFINING = {'Dim', 'dims', 'typed', 'L', 'Mat', 'Vec', 'Arr', 'TypeVar', 'NamedTuple', 'NewType', 'namedtuple', 'dataclass', 'jaxtyped',
-            'float', 'int', 'len', 'sqrt', 'set', 'frozenset', 'dict', 'tuple', 'list'}
-
-
-# %%
-#| export
-def _defines(statement: ast.stmt) -> bool:
-    "Is this a definition, rather than a step of the program?"
-    match statement:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef(): return True
-        case ast.Assign(value=value) | ast.AnnAssign(value=value):
-            return value is None or all(_name(c.func) in DEFINING for c in ast.walk(value) if isinstance(c, ast.Call))
-        case ast.If(test=ast.Name('TYPE_CHECKING')): return True
-    return type(statement).__name__ == 'TypeAlias'
-
-
-# %%
-#| export
-def _name(f: ast.expr) -> str: return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ''
-
-
-# %%
-assert [_defines(s) for s in ast.parse('''
-import numpy as np
-B, T = dims("B T")
-data = np.load("train.npy")
-def f(x): return x
-f(data)
-if __name__ == "__main__": f(1)
-''').body] == [True, True, False, True, False, False]
+from bendml.shape.boundary import Shapes
+from bendml.shape.typing import _typed, collecting, outcome
+from bendml.shape.definitions import Definitions
 
 # %% [markdown]
 # ## One source
@@ -98,18 +64,6 @@ def _module(path: Path, name: str) -> types.ModuleType:
     return module
 
 
-# %%
-#| export
-def _run(statements: list[ast.stmt], file: str, space: dict[str, Any]) -> None:
-    "Execute definitions one by one; a failing one is reported with its place."
-    for s in statements:
-        try: exec(compile(ast.Module([s], []), file, 'exec', dont_inherit=True), space)
-        except ShapeError: raise
-        except Exception as e:
-            hint = 'only definitions are executed: what the program computes is not there' if isinstance(e, NameError) else ''
-            raise ShapeError(f'{type(e).__name__}: {e}', place=Place(file, s.lineno, s.col_offset), hint=hint) from None
-
-
 # %% [markdown]
 # Functions that carry shape annotations without the decorator, jaxtyping's for instance, are checked as well.
 
@@ -139,7 +93,8 @@ class Checked:
     "What the check of a file found."
     file: str
     reports: tuple[tuple[str, Report], ...]   # (place, report)
-    refusals: tuple[ShapeError, ...]
+    refusals: tuple[ShapeError, ...]          # one a fault
+    refused: int                              # how many functions are refused: several may call one that is wrong
     seconds: float
 
 
@@ -148,27 +103,55 @@ class Checked:
 def check_file(path: Path, name: str = '') -> Checked:
     "Check every typed function of a file."
     began, sources = time.perf_counter(), _sources(path)
-    module, refusals = _module(path, name or f'_checked_{path.stem}'), []
-    trees, found = [], []
+    module, trees = _module(path, name or f'_checked_{path.stem}'), []
     for file, text in sources:
         try: trees.append((file, ast.parse(text)))
         except (SyntaxError, ValueError, RecursionError) as e:
             raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     sys.path.insert(0, str(path.parent.resolve()))
+    definitions = Definitions(vars(module))
     try:
         with collecting() as found:
             for file, tree in trees:
-                try: _run([s for s in tree.body if _defines(s)], file, vars(module))
-                except ShapeError as e: refusals.append(e)
-            seen = {f.__code__ for f, _ in found}
-            for f in _undecorated(vars(module), {file for file, _ in sources}, seen): _typed(f, (), '')
+                definitions.run(tree.body, file)
+                _check_all(found, last=False)
+            for f in _undecorated(vars(module), {file for file, _ in sources}, {f.__code__ for f, _ in found}): _typed(f, (), '')
+            _check_all(found, last=True)
     finally:
         sys.path.remove(str(path.parent.resolve()))
         sys.modules.pop(module.__name__, None)
-    refusals += [r for _, r in found if isinstance(r, ShapeError)]
     reports = [(str(place_of_code(f.__code__)), r) for f, r in found if isinstance(r, Report)]
-    return Checked(str(path), tuple(reports), tuple(refusals), time.perf_counter() - began)
+    refused = [(f, definitions.explain(r)) for f, r in found if isinstance(r, ShapeError)]
+    broken = [e for e in definitions.refusals if e.place.function]
+    return Checked(str(path), tuple(reports), (*definitions.refusals, *_faults(refused)), len(refused) + len(broken), time.perf_counter() - began)
+
+
+# %%
+#| export
+def _check_all(found: list, last: bool) -> None:
+    "Check what is not checked yet; what uses a name that is not there waits for the rest of a notebook."
+    for _, made in found:
+        if isinstance(made, Shapes) and made.refusal and made.refusal.missing: made.refusal = None
+    for i, (f, made) in enumerate(found):
+        if isinstance(made, Shapes) and (last or not getattr(outcome(made), 'missing', '')): found[i] = f, outcome(made)
+
+
+# %% [markdown]
+# A function that calls a wrong one is not wrong for that: a typed function is taken at its word. One without annotations is
+# traced for each of its callers, and its fault is one fault.
+
+# %%
+#| export
+def _faults(refused: list[tuple[types.FunctionType, ShapeError]]) -> list[ShapeError]:
+    "One refusal for each faulty place, with the functions that have led there."
+    faults: dict[Any, ShapeError] = {}
+    for f, e in refused:
+        own = function_node(f.__code__)
+        inside = e.place is None or own is None or e.place.file == f.__code__.co_filename and f.__code__.co_firstlineno <= e.place.line <= own.end_lineno
+        e = faults.setdefault((e.place, e.reason.partition(':')[0]) if e.place and not inside else id(e), e)
+        if not inside: e.callers = (*e.callers, f'{f.__name__}, {place_of_code(f.__code__)}')
+    return list(faults.values())
 
 
 # %% [markdown]
@@ -210,9 +193,11 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
         for e in c.refusals:
             click.echo(one_line(e))
             if not quiet: click.echo('  ' + str(e).replace('\n', '\n  '))
+            if not quiet: [click.echo(f'  called from {c}') for c in e.callers]
         if quiet: continue
         for where, r in c.reports: click.echo(f'{where}: ok: {r}')
-        click.echo(f'{c.file}: {len(c.refusals)} of {len(c.reports) + len(c.refusals)} functions refused, {c.seconds:.2f} s')
+        places = f', {len(c.refusals)} fault{"s"*(len(c.refusals) > 1)}'*(len(c.refusals) != c.refused)
+        click.echo(f'{c.file}: {c.refused} of {len(c.reports) + c.refused} functions refused{places}, {c.seconds:.2f} s')
     for text in broken: click.echo(text, err=True)
 
 
@@ -261,5 +246,6 @@ print('\n'.join(line for line in result.output.splitlines() if ' ms' not in line
 #
 # ## What this does not show
 #
-# A typed function inside another function is checked when that one runs, so not here. Importing what a file imports runs
+# A typed function inside another function is checked when that one runs, so not here. One that is refused is taken at its word
+# by those that call it: they may turn out to be wrong when it is mended. Importing what a file imports runs
 # those modules' own code.

@@ -98,6 +98,7 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # | a size that may be 0 | `where="P >= 0"`; without it a size is at least 1 |
 # | several results | `-> tuple[float, Mat[n, d]]` |
 # | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}` |
+# | what an object holds | in its class, above the methods: `w: Vec[d]`, `k: int` for a size, `lr: float` |
 # | a weight's layout | `InOut[Mat[d, d]]` or `OutIn[...]` |
 # | nothing may be averaged over the batch | `@typed(keep="B")` |
 #
