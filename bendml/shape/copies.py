@@ -170,8 +170,8 @@ def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
 GENERATOR, COROUTINE = 0x20, 0x280  # flags of a code object
 
 @lru_cache(2048)
-def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
-    "The code of the copy."
+def _compiled(code: types.CodeType, owner: str, file: str) -> types.CodeType | None:
+    "The code of the copy. Two codes that are equal may stand in two files."
     if (node := function_node(code)) is None or code.co_flags & (GENERATOR | COROUTINE): return None
     node = _clone(node)
     if isinstance(node, ast.Lambda):
@@ -212,7 +212,7 @@ def copy_of(f: types.FunctionType, own: dict[str, Any] = {}) -> types.FunctionTy
     if '__bendml__' in f.__globals__: return f
     parts = f.__qualname__.split('.')
     owner = parts[-2] if len(parts) > 1 and parts[-2] != '<locals>' else ''
-    try: code = _compiled(f.__code__, owner)
+    try: code = _compiled(f.__code__, owner, f.__code__.co_filename)
     except (SyntaxError, RecursionError): return None
     if code is None: return None
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
