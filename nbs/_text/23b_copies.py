@@ -227,7 +227,7 @@ GENERATOR, COROUTINE = 0x20, 0x280  # flags of a code object
 
 @lru_cache(2048)
 def _compiled(code: types.CodeType, owner: str, file: str) -> types.CodeType | None:
-    "The code of the copy. Codes of two files can be equal, so the file is named."
+    "The code of the copy. Two codes that are equal may stand in two files."
     if (node := function_node(code)) is None or code.co_flags & (GENERATOR | COROUTINE): return None
     node = _clone(node)
     if isinstance(node, ast.Lambda):

@@ -131,6 +131,7 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     wanted = spelled(sizes, spec.dtype)
     if value is None or isinstance(value, str | dict) or type(value).__name__ == 'Growing' and not value.plain():
         refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
+    if isinstance(value, Watched): refuse(f'{what} is no array', wanted, f'an object of the class {type(value).__name__}')
     x = lift(value)
     if x.ndim != len(sizes):
         refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
