@@ -99,7 +99,9 @@ def copied(x: Array, new: Array) -> Array:
 
 def view(x: Array, new: Array) -> Array:
     "An array that shares its numbers with another."
-    if new.dtype == x.dtype: object.__setattr__(new, 'known', x.known)
+    if new.dtype == x.dtype:
+        object.__setattr__(new, 'known', x.known)
+        object.__setattr__(new, 'sure', x.sure or new.sure)
     return new
 
 # %% ../../nbs/22a_ranges.ipynb #6b5ace0d
@@ -111,6 +113,7 @@ def written(x: Array, r: Range) -> None:
 
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
+    object.__setattr__(x, 'sure', x.dtype == bool)
     if x.known: x.known.range = UNBOUNDED
 
 # %% ../../nbs/22a_ranges.ipynb #84eca115

@@ -52,7 +52,8 @@ class _Normal:
     "A sum of terms in normal form: equal sums compare and hash equal."
     __slots__ = 'terms', '_hash'
 
-    def __init__(self, value: 'str | int | Dim | Mapping[Monomial, int]'):
+    def __init__(self, value: 'str | int | Dim | Mapping[Monomial, int]' = '', *more: str):
+        if more or value == '': raise DimError(f'a size has one name: n = Dim("n"); for several, {_several(value, *more)}')
         if isinstance(value, Dim): terms = value.terms
         elif isinstance(value, int): terms = (((), int(value)),) if value else ()
         elif isinstance(value, str): terms = ((((_checked(value), 1),), 1),)
@@ -73,8 +74,14 @@ class _Normal:
 
 # %% ../../nbs/20_sizes.ipynb #c77e9647
 def _checked(name: str) -> str:
-    if not re.fullmatch(r'[^\W\d]\w*', name): raise DimError(f'{name!r} is not a name; an expression is read by `parse_dim`')
-    return name
+    if re.fullmatch(r'[^\W\d]\w*', name): return name
+    several = [n for n in re.split(r'[\s,]+', name) if n]
+    raise DimError(f'{name!r} is not a name; ' + (f'for several sizes, {_several(*several)}' if len(several) > 1 and all(map(str.isidentifier, several)) else
+                                                  'a size is a name, Dim("n"), or arithmetic on sizes, 4*Dim("n")'))
+
+def _several(*names: str) -> str:
+    names = [str(n) for n in names if str(n).isidentifier()] if len(names) > 1 else ['n', 'd']
+    return f'{", ".join(names)} = dims("{" ".join(names)}")'
 
 # %% ../../nbs/20_sizes.ipynb #8553cca0
 def _order(term: tuple[Monomial, int]):

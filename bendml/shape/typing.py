@@ -6,21 +6,22 @@
 __all__ = ['by_signature', 'typed', 'collecting']
 
 # %% ../../nbs/23f_typing.ipynb #6001e7de
-import functools, inspect, sys, threading, types
+import difflib, functools, inspect, re, sys, threading, types
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Callable
 
 import numpy as np
 
-from .sizes import Dim, named, names_of, substitute
+from .sizes import Dim, DimError, _wrapped, named, names_of, substitute
 from .facts import Claim, claim
 from .messages import ShapeError, place_of, place_of_code
-from .annotations import ArraySpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
+from .annotations import ArraySpec, SizeSpec, TupleSpec, _scope, names_in, read_annotation, read_signature
 from .trace import current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim
-from .ranges import GIVEN, UNBOUNDED, range_of
+from .ranges import GIVEN, UNBOUNDED, range_of, unknown
 from .elementwise import lift
+from .states import as_turns
 from .paths import fits, make, parts_of
 from .boundary import Shapes, _quick, stored, as_mat
 
@@ -46,10 +47,11 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
             refuse(f'needs {n} < {most}', f'0 to {most - 1}', 'any number' if r in (GIVEN, UNBOUNDED) else r, f'add where=["... < {most}"] for it')
     for c in [*shapes.claims, *report.requires]:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
-            refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
+            refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     state['op'] = before or ('', False)
     if (spec := shapes.signature.result) is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
+    for n in names_in(spec) - names.sizes.keys(): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, another one each time
     return _identified(make(spec, names.put), spec, names)
 
 # %% ../../nbs/23f_typing.ipynb #601ff555
@@ -70,6 +72,11 @@ class _Names:
     def put(self, size: Dim) -> Dim: return substitute(size, self.sizes)
     def shown(self, size: Dim) -> str:
         return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
+
+    def repeated(self, c: Claim) -> str:
+        "A hint: the condition in the caller's sizes."
+        text = re.sub(r'[^\W\d]\w*', lambda m: _wrapped(self.sizes[m[0]]) if m[0] in self.sizes else m[0], str(c))
+        return 'test it before the call, and raise an exception where it is not so' if "'" in text else f'say it of this function too: @typed(where="{text}"), or test it before the call'
 
     def learn(self, given: list[tuple[Any, Any]]) -> None:
         "Read names off all arguments: first those that stand alone, then one unknown factor of a product."
@@ -98,6 +105,7 @@ class _Names:
 # %% ../../nbs/23f_typing.ipynb #9daa7389
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
     "The axes of the array that a path leads to, a size as one; nothing if it is not there."
+    if path.startswith('[0]') and (turns := as_turns(value)) is not None and type(value) is not Array: value, path = turns.item(unknown('k').size), path[3:]
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
     except Exception: return ()
     if (dim := as_dim(found)) is not None: return Axis(dim),
@@ -143,10 +151,12 @@ def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any]
     first = next(iter(inspect.signature(f).parameters), None)
     try:
         if first == 'self' and 'self' not in f.__annotations__ and (own := _self_spec(f)): extra = {'self': own} | (extra or {})
-        made = Shapes(f, read_signature(f, extra), where, tuple(keep.replace(',', ' ').split()), known or {})
+        made = Shapes(f, read_signature(f, extra, where, known or ()), where, tuple(keep.replace(',', ' ').split()), known or {})
         _names_are_known(made)
+        _defaults_fit(made)
         made.report()
-    except ShapeError as e:
+    except (ShapeError, DimError) as e:
+        if isinstance(e, DimError): e = ShapeError(str(e), place=place_of_code(f.__code__))
         if (found := getattr(_collecting, 'found', None)) is None: raise e.with_traceback(None)  # its text says where
         found.append((f, e))
         return f
@@ -157,18 +167,31 @@ def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any]
 
 # %% ../../nbs/23f_typing.ipynb #52f299f0
 def _names_are_known(shapes: Shapes) -> None:
-    "Refuse a name in the result or a condition that no parameter has."
-    given = {n for name, spec in shapes.signature.params for n in _names(spec, name)}
-    wanted = {n: 'the result' for n in _names(shapes.signature.result, 'result')}
-    wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
-    for n, what in wanted.items():
-        if n not in given and not n.startswith('?'):
-            raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int, or annotate what has this size (of self: attributes of the class, above the method)',
-                             place=place_of_code(shapes.f.__code__))
+    "Refuse a name in a condition that no parameter has, and one in the result that is a slip, or cannot be found."
+    signature, place = shapes.signature, place_of_code(shapes.f.__code__)
+    for n in sorted(frozenset().union(*(names_of(c.dim) for c in shapes.claims)) - signature.given):
+        raise ShapeError(f'where={list(shapes.where)} names {n}, which no parameter has', hint=_near(n, signature.given) or
+                         f'add a parameter {n}: int, or annotate what has this size (of self: attributes of the class, above the method)', place=place)
+    alone = {str(s) for _, p in parts_of(signature.result, '', ArraySpec) for s in p.sizes}
+    for n in sorted(n for n in signature.found if not n.startswith('?')):
+        if (near := _near(n, signature.given)): near += '; for a size that is found when it runs, write Any or a name less like it'
+        if near or n not in alone:
+            raise ShapeError(f'the result names {n}, which no parameter has', place=place, hint=near or
+                             f'it is in no place of an array alone, so that it cannot be found: annotate a parameter with it, or write Any')
 
 # %% ../../nbs/23f_typing.ipynb #701c24df
-def _names(spec: Any, name: str) -> set[str]:
-    return set().union(*(names_of(s) for _, p in parts_of(spec, name) for s in ((p.size,) if isinstance(p, SizeSpec) else p.sizes)))
+def _near(name: str, given: frozenset[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(given), 1)
+    return f'did you mean {near[0]}?' if near else ''
+
+# %% ../../nbs/23f_typing.ipynb #8814fd55
+def _defaults_fit(shapes: Shapes) -> None:
+    "Refuse a size whose default is none."
+    for name, spec in shapes.signature.params:
+        default, least = shapes.signature.python.parameters[name].default, shapes.lower.get(name, 1)
+        if isinstance(spec, SizeSpec) and isinstance(default, int) and least is not None and default < least:
+            raise ShapeError(f'the default of {name} is {default}, and sizes are at least {least}', f'{name} >= {least}', default,
+                             f'say that it may be: @typed(where="{name} >= {default}")', place=place_of_code(shapes.f.__code__))
 
 # %% ../../nbs/23f_typing.ipynb #9bc5d9ba
 def _self_spec(f: Callable) -> TupleSpec | None:

@@ -137,7 +137,9 @@ def copied(x: Array, new: Array) -> Array:
 
 def view(x: Array, new: Array) -> Array:
     "An array that shares its numbers with another."
-    if new.dtype == x.dtype: object.__setattr__(new, 'known', x.known)
+    if new.dtype == x.dtype:
+        object.__setattr__(new, 'known', x.known)
+        object.__setattr__(new, 'sure', x.sure or new.sure)
     return new
 
 
@@ -151,6 +153,7 @@ def written(x: Array, r: Range) -> None:
 
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
+    object.__setattr__(x, 'sure', x.dtype == bool)
     if x.known: x.known.range = UNBOUNDED
 
 

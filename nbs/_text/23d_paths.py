@@ -15,15 +15,16 @@ from typing import Any, Callable
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
-from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
+from bendml.shape.facts import Claim, Facts, assume, bound, claim, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
-from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from bendml.shape.trace import Trace, choose, current, refuse, tracing
+from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, Signature, SizeSpec, TupleSpec, names_in, spelled
+from bendml.shape.trace import Trace, choose, current, holds, refuse, tracing
+from bendml.shape.opaque import Opaque, Part
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
 from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
-from bendml.shape.states import Turns
+from bendml.shape.states import FEWER, Growing, Turns
 from bendml.shape.copies import copy_of, unused_names
 from bendml.shape import calls  # what the copies' calls go through
 
@@ -32,23 +33,45 @@ from bendml.shape import calls  # what the copies' calls go through
 
 # %%
 #| export
+_GENERATORS = {np.random.Generator: np.random.default_rng, np.random.RandomState: np.random.RandomState}  # what they draw has a rule
 _DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
 _ROLES = {'in×out': ('in', 'out'), 'out×in': ('out', 'in')}
 
 
 # %%
 #| export
-def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
+def itself(size: Dim) -> Dim: return size
+
+def make(spec: Any, put: Callable[[Dim], Dim] = itself) -> Any:
     "A symbolic value for an annotation; `put` replaces its sizes."
     match spec:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
+        case OpaqueSpec(cls, name): return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls)
+        case OneSpec(values): return next((v for v in values[:-1] if choose()), values[-1])
         case MaybeSpec(inner): return make(inner, put) if choose() else None
-        case ManySpec(inner): return Turns(unknown('n').size, lambda k: make(inner, put))
+        case ManySpec(inner): return _many(inner, put)
         case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
         case DictSpec(items): return {k: make(s, put) for k, s in items}
         case list(): return [make(s, put) for s in spec]
     return spec
+
+
+# %%
+#| export
+def _many(inner: Any, put: Callable[[Dim], Dim]) -> Turns:
+    "Values of one kind, of which nobody knows how many; arrays can be stacked, if there is one."
+    any_size = {n for n in names_in(inner) if n.startswith('?')}  # each has its own
+    def item(_: Any) -> Any:
+        own = {n: unknown('k').size for n in any_size}
+        return make(inner, (lambda size: put(substitute(size, own))) if own else put)
+    def listed() -> Growing:
+        if not holds(claim(turns.count, '>=', 1)).holds: refuse('there may be no array in it', hint=FEWER)
+        if any_size or not isinstance(inner, ArraySpec): refuse('their sizes may differ', hint='name the size, instead of Any')
+        return Growing([item(0)], [turns.count])
+    turns = Turns(unknown('n').size, item)
+    turns.listed = listed
+    return turns
 
 
 # %%
@@ -61,7 +84,8 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype))), GIVEN)  # its numbers are the caller's word
+    sure = spec.dtype not in _DTYPES and put is itself  # a parameter's dtype is checked at the call; a result's only as far as it is known
+    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)), sure=sure), GIVEN)  # its numbers are the caller's word
 
 
 # %%
@@ -76,21 +100,20 @@ def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
 
 # %%
 #| export
-def parts_of(spec: Any, name: str) -> list[tuple[str, ArraySpec | SizeSpec]]:
-    "The arrays and sizes in an annotation, each with the expression that reaches it."
+def parts_of(spec: Any, name: str, kinds: Any = ArraySpec | SizeSpec) -> list[tuple[str, Any]]:
+    "The arrays and sizes in an annotation, or its parts of other kinds, each with the expression that reaches it."
     match spec:
-        case ArraySpec() | SizeSpec(): return [(name, spec)]
-        case MaybeSpec(inner): return parts_of(inner, name)
-        case ManySpec(inner): return parts_of(inner, f'{name}[0]')
+        case MaybeSpec(inner): return parts_of(inner, name, kinds)
+        case ManySpec(inner): return parts_of(inner, f'{name}[0]', kinds)
         case TupleSpec(items, names, cls):
-            return [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
-        case DictSpec(items): return [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]')]
-        case list(): return [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]')]
-    return []
+            return [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]', kinds)]
+        case DictSpec(items): return [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]', kinds)]
+        case list(): return [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]', kinds)]
+    return [(name, spec)] if isinstance(spec, kinds) else []
 
 def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
     "The arrays in an annotation, each with the expression that reaches it."
-    return [(path, s) for path, s in parts_of(spec, name) if isinstance(s, ArraySpec)]
+    return parts_of(spec, name, ArraySpec)
 
 
 # %% [markdown]
@@ -105,11 +128,15 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case MaybeSpec(inner): return None if value is None else fits(inner, value, what, put)
         case ManySpec(inner):
             if not isinstance(value, Turns | tuple | list): refuse(f'{what} is not several values', spec, type(value).__name__)
-            for v in (value.item(unknown('k').size),) if isinstance(value, Turns) else value: fits(inner, v, f'{what}, one of its parts', put)
+            for v in (value.item(unknown('k').size),) if isinstance(value, Turns) else [v for v, _ in value.counted()] if isinstance(value, Growing) else value: fits(inner, v, f'{what}, one of its parts', put)
         case SizeSpec(size):
             if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds:
                 refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
         case ArraySpec(): _array_fits(spec, value, what, put)
+        case OpaqueSpec(cls):
+            if not isinstance(value, cls) and not (type(value) is Opaque and value.cls is Part): refuse(f'{what} is not {spec}', spec, _shown(value))
+        case OneSpec(values):
+            if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
             if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
@@ -139,6 +166,33 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
         refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
+    if spec.dtype not in _DTYPES and x.sure and x.dtype != kind:
+        refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', f'convert with .astype(np.{kind}), or make what it is computed from with dtype=np.{kind}')
+
+
+# %% [markdown]
+# A name that only the result has is a size that is found when the function runs: `-> Mat[k, d]` for the rows that a mask picks.
+# It is whatever is there, and the same wherever the result names it; a caller knows that it is at least 0.
+
+# %%
+#| export
+def found_sizes(signature: Signature, result: Any) -> Callable[[Dim], Dim]:
+    "What the names are that only the result has."
+    free = signature.found
+    sizes: dict[str, Dim] = {}
+    def look(spec: Any, value: Any) -> None:
+        match spec:
+            case MaybeSpec(inner): look(inner, value)
+            case ArraySpec(wanted) if type(value) in (Array, np.ndarray) and len(wanted) == value.ndim:
+                for s, a in zip(wanted, lift(value).axes):
+                    if str(s) in free: sizes.setdefault(str(s), a.size)
+            case TupleSpec(items, names, cls):
+                for s, v in zip(items, [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else ()): look(s, v)
+            case DictSpec(items) if isinstance(value, dict):
+                for k, s in items: look(s, value.get(k))
+            case list(): look(TupleSpec(tuple(spec)), value)
+    if free: look(signature.result, result)
+    return lambda size: substitute(size, sizes)
 
 
 # %%
@@ -228,15 +282,18 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
 
 # %%
 #| export
+NONE = 'it may be None: test that first, `if ... is None`; or leave out the default None'
+
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
     place, tb = None, e.__traceback__
     while tb:
         if '__bendml__' in tb.tb_frame.f_globals: place = place_at(tb.tb_frame.f_code, tb.tb_lasti)
         tb = tb.tb_next
-    text = str(e).replace(' (expected ', ', expected ')
+    text = str(e).replace(' (expected ', ', expected ').replace("'Array'", "'ndarray'").replace("'Size'", "'int'")
     known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
     hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
+    if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
     return ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
 
@@ -245,6 +302,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
 #| export
 def _shown(value: Any) -> str:
     if type(value) is Array: return str(value)
+    if isinstance(value, Growing) and not value.plain(): return f'a list of {value.total()}'
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
 
@@ -292,12 +350,27 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         elif is_number(p): value = number(float)
         elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default
-        else: raise ShapeError(f'the parameter {name} of {f.__name__} has no shape and no default', 'an annotation', 'none',
-                               f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number, or give it a default',
-                               place=place_of_code(f.__code__))
+        else: raise _no_shape(name, p, f)
         if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
         else: args.append(value)
     return args, kwargs
+
+
+# %%
+#| export
+def _no_shape(name: str, p: inspect.Parameter, f: Callable) -> ShapeError:
+    "A parameter whose annotation says nothing, or that has none."
+    place, known = place_of_code(f.__code__), f'@typed(known={{"{name}": ...}}) to check it for one value'
+    if p.annotation is p.empty:
+        return ShapeError(f'the parameter {name} of {f.__name__} has no annotation and no default', 'an annotation', 'none',
+                          f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number; for a function or another object, {known}', place=place)
+    shown = p.annotation if isinstance(p.annotation, str) else inspect.formatannotation(p.annotation)
+    hint = f'{known}; for an array, an annotation with sizes: {name}: Mat[n, d]'
+    if 'Callable' in shown: hint = f'say which function it is checked for: @typed(known={{"{name}": np.tanh}})'
+    elif shown.split('[')[0] in ('list', 'tuple', 'Sequence', 'List', 'Tuple', 'dict', 'Dict', 'set'):
+        hint = f'say what it holds: {name}: list[Vec[d]], {name}: tuple[Mat[n, d], Vec[d]], {name}: {{"w": Mat[d, m], "b": Vec[m]}}'
+    elif 'ndarray' in shown.lower(): hint = f'say its sizes: {name}: Vec[n], {name}: Mat[n, d] or {name}: Arr[n, d, 3]'
+    return ShapeError(f'the annotation of {name} in {f.__name__} says nothing of shapes', f'{name}: Mat[n, d], for example', f'{name}: {shown}', hint, place=place)
 
 
 # %%
@@ -322,8 +395,11 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         result = copy(*args, **kwargs)
         trace.state['op'] = ('', False)
-        if signature.result is not None: _result_fits(signature.result, result, trace, f)
+        if signature.result is not None: _result_fits(signature, result, trace, f)
         return result
+    if where and (no := impossible(start_facts(where))) is not False:
+        raise ShapeError(f'where={list(where)}: no sizes satisfy it' if no else f'where={list(where)}: no small sizes satisfy it, and no others are known',
+                         hint='sizes are at least 1, unless it has a lower bound for them, such as "n >= 0"', place=place_of_code(f.__code__))
     paths = explore(run, start_facts(where))
     done = [p for p in paths if not p.raised]
     if not done:
@@ -338,8 +414,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
 
 # %%
 #| export
-def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
-    try: fits(spec, result, 'the result')
+def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:
+    try: fits(signature.result, result, 'the result', found_sizes(signature, result))
     except ShapeError as e:
         e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
         raise
@@ -385,5 +461,5 @@ report, report.requires
 # ## What this does not show
 #
 # An exception that the function raises itself is taken for a condition on its caller, whatever it says. Of a result's
-# numbers only the kind is compared: a float64 where `F32[...]` is declared goes unseen, since a Python float, which NumPy
-# fits to the array, is not told from a float64.
+# numbers only what is certain is compared: `np.zeros(n)` is no `F32[Vec[n]]`, nor is a float32 to which that is added; but what
+# comes of a reduction, or of an array whose annotation names no dtype, goes unseen.
