@@ -15,7 +15,7 @@ from .trace import _running, choose, current, refuse
 # %% ../../nbs/21d_opaque.ipynb #7f9e1b64
 class Opaque:
     "A value that is not known, of a class that is."
-    __slots__ = 'name', 'cls', 'like', 'fixed', 'answers'
+    __slots__ = '_name_', '_class_', '_like_', '_fixed_', '_answers_'  # no names that a program would ask for
     __array_ufunc__ = None  # NumPy leaves an operator with it to us
 
     def __init__(self,
@@ -24,53 +24,55 @@ class Opaque:
         like: Any = None,    # for the kind of numbers: one that it may be
         fixed: bool = True,  # always the same value
     ):
-        self.name, self.cls, self.like, self.fixed, self.answers = name, cls, like, fixed, {}
+        self._name_, self._class_, self._like_, self._fixed_, self._answers_ = name, cls, like, fixed, {}
 
-    __class__ = property(lambda self: self.cls)  # isinstance says what it will say when the program runs
-    __hash__ = lambda self: refuse(f'{self} is looked up in a dictionary or set, and its value is not known', hint=self.hint)
+    __class__ = property(lambda self: self._class_)  # isinstance says what it will say when the program runs
+    __hash__ = lambda self: refuse(f'{self} is looked up in a dictionary or set, and its value is not known', hint=self._hint_)
     @property
-    def hint(self) -> str:
-        if self.like is not None: return 'say what the numbers are: F32[...], F64[...] or Bool[...] around the annotation'
-        name = self.name.partition('.')[0].partition('[')[0]
-        return f'say which values it has: {name}: Literal["a", "b"], or check it for one: @typed(known={{"{name}": ...}})'
+    def _hint_(self) -> str:
+        if self._like_ is not None: return 'say what the numbers are: F32[...], F64[...] or Bool[...] around the annotation'
+        name = self._name_.partition('.')[0].partition('[')[0]
+        if not name.isidentifier(): return ''
+        values = f'say which values it has: {name}: Literal["a", "b"], or ' if self._class_ is str else ''
+        return f'{values}check it for one value: @typed(known={{"{name}": ...}})'
 
-    def ask(self, *question: Any) -> bool:
+    def _ask_(self, *question: Any) -> bool:
         "Yes or no: both are traced."
-        if not self.fixed: return choose()
+        if not self._fixed_: return choose()
         key = tuple(map(_key, question))
-        if key not in self.answers: self.answers[key] = choose(), question  # what was asked about is kept, and so its id
-        return self.answers[key][0]
+        if key not in self._answers_: self._answers_[key] = choose(), question  # what was asked about is kept, and so its id
+        return self._answers_[key][0]
 
-    def part(self, name: str, question: tuple, cls: type | None = None, like: Any = None) -> 'Opaque':
+    def _part_(self, name: str, question: tuple, cls: type | None = None, like: Any = None) -> 'Opaque':
         "What an attribute or function says of it."
-        if not self.fixed: return Opaque(name, cls or Part, like, False)
+        if not self._fixed_: return Opaque(name, cls or Part, like, False)
         key = ('part', *map(_key, question))
-        if key not in self.answers: self.answers[key] = Opaque(name, cls or Part, like), question
-        return self.answers[key][0]
+        if key not in self._answers_: self._answers_[key] = Opaque(name, cls or Part, like), question
+        return self._answers_[key][0]
 
     def __eq__(self, other):
         if other is self: return True
-        if self.cls is np.dtype: other = _dtype(other)
-        if self.cls not in (str, np.dtype) or not isinstance(other, self.cls) or type(other) is Opaque: return self.ask('==', other)
-        found = next((q[1] for way, q in self.answers.values() if way is True and q[0] == '=='), None)
-        return self.ask('==', other) if found is None else found == other
+        if self._class_ is np.dtype: other = _dtype(other)
+        if self._class_ not in (str, np.dtype) or not isinstance(other, self._class_) or type(other) is Opaque: return self._ask_('==', other)
+        found = next((q[1] for way, q in self._answers_.values() if way is True and q[0] == '=='), None)
+        return self._ask_('==', other) if found is None else found == other
     def __ne__(self, other): return not self == other
-    def __bool__(self): return self.ask('is true')
-    def __contains__(self, other): return self.ask('in', other)
+    def __bool__(self): return self._ask_('is true')
+    def __contains__(self, other): return self._ask_('in', other)
 
     def __getattr__(self, name):
-        if name.startswith('__') or name == 'dtype' and self.like is None: raise AttributeError(name)
-        if name == 'dtype': return self.like  # np.zeros(3, x.dtype)
-        if self.cls is not Part and (self.cls is object or not hasattr(self.cls, name)):
+        if name.startswith('__') or name in ('numbers', 'grown') or name == 'dtype' and self._like_ is None: raise AttributeError(name)
+        if name == 'dtype': return self._like_  # np.zeros(3, x.dtype)
+        if self._class_ is not Part and (self._class_ is object or not hasattr(self._class_, name)):
             refuse(f'{self}.{name} is not known', hint=f'annotate the class of {self} with the shapes of its fields, as a dataclass, or check '
-                   f'for one: @typed(known={{"{self.name}": ...}})')
-        kind = str if self.cls is np.dtype and name in ('kind', 'name', 'char', 'str') else None
-        return self.part(f'{self.name}.{name}', (name,), kind, self.like if name == 'type' else None)
-    def __call__(self, *_, **__): return Opaque(f'{self.name}()', Part, fixed=False)
-    def __iter__(self): refuse(f'iteration over {self}, which is not known', hint=self.hint)
-    def __len__(self): refuse(f'the length of {self} is not known', hint=self.hint)
-    def __str__(self): return told(self.name)
-    def __format__(self, _): return told(self.name)
+                   f'for one: @typed(known={{"{self._name_}": ...}})')
+        kind = str if self._class_ is np.dtype and name in ('kind', 'name', 'char', 'str') else None
+        return self._part_(f'{self._name_}.{name}', (name,), kind, self._like_ if name == 'type' else None)
+    def __call__(self, *_, **__): return Opaque(f'{self._name_}()', Part, fixed=False)
+    def __iter__(self): refuse(f'iteration over {self}, which is not known', hint=self._hint_)
+    def __len__(self): refuse(f'the length of {self} is not known', hint=self._hint_)
+    def __str__(self): return told(self._name_)
+    def __format__(self, _): return told(self._name_)
     __repr__ = __str__
 
 # %% ../../nbs/21d_opaque.ipynb #6dbb039c
@@ -85,17 +87,21 @@ def _dtype(value: Any) -> Any:
     except TypeError: return value
 
 # %% ../../nbs/21d_opaque.ipynb #e490aeb1
-def _operator(sign: str, question: bool) -> Callable:
-    def method(self: Opaque, other: Any) -> Any:
-        if hasattr(type(other), '__array_function__') or type(other).__name__ == 'Array':
-            refuse(f'{self} is used as a number, and nothing says that it is one', hint=self.hint)
-        return self.ask(sign, other) if question else Opaque(f'{self.name} {sign} ...', Part, fixed=False)
-    return method
+def _no_number(value: Opaque, *_: Any) -> None:
+    refuse(f'{value} is used as a number, and nothing says that it is one', hint=value._hint_)
 
 # %% ../../nbs/21d_opaque.ipynb #fad11e30
+def _operator(sign: str, question: bool) -> Callable:
+    def method(self: Opaque, other: Any, *_: Any) -> Any:
+        if hasattr(type(other), '__array_function__'): _no_number(self)
+        return self._ask_(sign, other) if question else Opaque(f'{self._name_} {sign} ...', Part, fixed=False)
+    return method
+
+# %% ../../nbs/21d_opaque.ipynb #875318ea
 for _name, _sign in dict(add='+', radd='+', sub='-', rsub='-', mul='*', rmul='*', truediv='/', rtruediv='/', floordiv='//', mod='%',
-                         rmod='%', getitem='[]').items():
+                         rmod='%', pow='**', rpow='**', matmul='@', rmatmul='@', getitem='[]').items():
     setattr(Opaque, f'__{_name}__', _operator(_sign, False))
+for _name in ('float', 'int', 'index', 'round', 'neg', 'abs'): setattr(Opaque, f'__{_name}__', _no_number)
 for _name, _sign in dict(lt='<', le='<=', gt='>', ge='>=').items(): setattr(Opaque, f'__{_name}__', _operator(_sign, True))
 
 # %% ../../nbs/21d_opaque.ipynb #7a226bb9

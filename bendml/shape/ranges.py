@@ -107,6 +107,7 @@ def view(x: Array, new: Array) -> Array:
 # %% ../../nbs/22a_ranges.ipynb #6b5ace0d
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    current().state.get('fixed', {}).pop(id(x), None)
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
     if x.known: x.known.range = union(x.known.range, r)

@@ -157,7 +157,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     "What is known of a value, as something that compares."
     trace = current()
     if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype), _range_mark(value)
-    if type(value) is Opaque: return 'opaque', value.cls.__name__, id(value) if value.fixed else 0
+    if type(value) is Opaque: return 'opaque', value._class_.__name__, id(value) if value._fixed_ else 0
     if (dim := as_dim(value)) is not None and not isinstance(value, bool): return 'int', trace.facts.normal(dim)
     if isinstance(value, float | complex | str | bytes | bool | type(None) | np.generic): return type(value).__name__, repr(value)
     if isinstance(value, np.ndarray): return 'ndarray', value.shape, str(value.dtype), _checksum(value)

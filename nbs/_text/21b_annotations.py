@@ -14,7 +14,7 @@
 # %%
 #| hide
 #| export
-import dataclasses, enum, inspect, itertools, re, typing
+import dataclasses, enum, inspect, itertools, numbers, re, typing
 from collections import abc
 from dataclasses import dataclass, replace
 from typing import Any, Callable
@@ -103,7 +103,7 @@ def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
     if rank is not None and len(sizes) != rank:
         name, shown = ('Vec', 'Mat')[rank - 1], ', '.join(_written(s) for s in sizes)
-        other = f'{("Vec", "Mat")[len(sizes) - 1] if len(sizes) in (1, 2) else "Arr"}[{shown}]'
+        other = 'Arr[()]' if not sizes else f'{("Vec", "Mat")[len(sizes) - 1] if len(sizes) in (1, 2) else "Arr"}[{shown}]'
         if len(sizes) == 1 and isinstance(sizes[0], str) and len(parts := sizes[0].replace(',', ' ').split()) == rank:
             other = f'{name}[{", ".join(map(_written, parts))}]'
         raise DimError(f'{name} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}; write {other}?')
@@ -317,9 +317,12 @@ def _no_tuple(written: tuple) -> None:
 # %%
 #| export
 def _opaque(written: Any, name: str) -> OpaqueSpec | OneSpec | None:
-    if not isinstance(written, type) or typing.get_origin(written) or written in (object, list, tuple, dict, set, type) or written.__module__ == 'collections.abc': return None
+    if not isinstance(written, type) or typing.get_origin(written) or typing.is_typeddict(written) or getattr(written, '_is_protocol', False): return None
     if issubclass(written, enum.Enum): return OneSpec(tuple(written))
-    return None if issubclass(written, np.ndarray) or hasattr(written, '__array__') else OpaqueSpec(written, name)
+    for kind, dtype in (np.bool_, 'bool'), (np.integer, 'int'), (np.number, ''), (numbers.Integral, 'int'), (numbers.Number, ''):
+        if issubclass(written, kind): return ArraySpec((), dtype=dtype)
+    containers = written in (object, list, tuple, dict, set, frozenset, type) or written.__module__ == 'collections.abc' or hasattr(written, '__array__')
+    return None if containers else OpaqueSpec(written, name)
 
 
 # %%

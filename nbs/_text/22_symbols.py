@@ -378,10 +378,19 @@ Array = _protocols(Array)
 #| export
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
+    if (fixed := current().state.get('fixed', {}).get(id(self))): return _same_way(fixed)
     _, meaning = current().state.get('answers', {}).get(id(self), (self, None))
     r = self.known and self.known.range
     if meaning is None and r and r.low is not None and r.low == r.high: meaning = claim(r.low, '!=', 0)
     return choose() if meaning is None else branch(meaning)
+
+
+# %%
+#| export
+def _same_way(answer: list) -> bool:
+    "A flag that is a parameter: what is asked twice is answered in the same way."
+    if answer[1] is None: answer[1] = choose()
+    return answer[1]
 
 
 # %%

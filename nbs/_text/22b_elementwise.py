@@ -33,7 +33,7 @@ from bendml.shape.ranges import compared, computed, copied, range_of, ranged, un
 def lift(value: Any, operand: int | None = None) -> Array:
     "A value as a symbolic array."
     if type(value) is Array: return value
-    if type(value) is Opaque: refuse(f'{value} is not known to be an array', 'an array', value.cls.__name__, value.hint, operand=operand)
+    if type(value) is Opaque: refuse(f'{value} is not known to be an array', 'an array', value._class_.__name__, value._hint_, operand=operand)
     if type(value) is Size or isinstance(value, Dim): return ranged(number(int), range_of(value))
     if isinstance(value, list | tuple): return OPS[np.array].shape(value)
     if isinstance(value, range): return lift(np.asarray(value))

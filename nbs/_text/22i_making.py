@@ -228,7 +228,7 @@ def isrealobj(x): return not iscomplexobj(x)
 
 @rule(np.result_type)
 def result_type(*args):
-    kind = np.result_type(*(a.dtype if type(a) is Array else getattr(a, 'like', a) for a in args))
+    kind = np.result_type(*(a.dtype if type(a) is Array else a._like_ if type(a) is Opaque else a for a in args))
     return Opaque('dtype', np.dtype, kind) if any(type(a) is Opaque or type(a) is Array and not a.sure for a in args) else kind
 
 @rule(np.shares_memory, np.may_share_memory)

@@ -53,7 +53,7 @@ def is_instance(value: Any, kinds: Any) -> bool:
     if type(value) not in (Array, Opaque): return isinstance(value, kinds)
     if any(type(k) is Opaque for k in each): return choose()
     known = isinstance(value, kinds)
-    if type(value) is Opaque: return known or value.cls not in (str, bytes, np.dtype) and value.ask('isinstance', *each)
+    if type(value) is Opaque: return known or value._class_ not in (str, bytes, np.dtype) and value._ask_('isinstance', *each)
     if not value.ndim: return object in each or choose()
     return known or any(isinstance(k, type) and issubclass(k, np.ndarray) and not issubclass(k, np.matrix | np.ma.MaskedArray) for k in each) and choose()
 
@@ -62,7 +62,7 @@ def is_instance(value: Any, kinds: Any) -> bool:
 #| export
 def has_attribute(value: Any, name: str) -> bool:
     if type(value) is Opaque:
-        return hasattr(value.cls, name) or value.cls not in (str, bytes, np.dtype) and value.ask('hasattr', name)
+        return hasattr(value._class_, name) or value._class_ not in (str, bytes, np.dtype) and value._ask_('hasattr', name)
     if type(value) is Size: return hasattr(int, name)
     if type(value) is not Array: return hasattr(value, name)
     if not value.ndim: return hasattr(np.ndarray, name) and hasattr(float, name) or choose()
@@ -73,7 +73,7 @@ def has_attribute(value: Any, name: str) -> bool:
 #| export
 def attribute(value: Any, name: str, *default: Any) -> Any:
     if name == 'dtype' and type(value) is Array: return dtype_of(value)
-    if type(value) is Opaque and default and not hasattr(value.cls, name): return value.part(f'{value.name}.{name}', (name, *default))
+    if type(value) is Opaque and default and not hasattr(value._class_, name): return value._part_(f'{value._name_}.{name}', (name, *default))
     if type(value) is not Array or not default: return getattr(value, name, *default)
     try: return getattr(value, name)
     except AttributeError:
@@ -85,7 +85,7 @@ def attribute(value: Any, name: str, *default: Any) -> Any:
 #| export
 def type_of(value: Any, *rest: Any) -> Any:
     if type(value) is Array: return Opaque('type(...)', type, fixed=False)
-    return int if type(value) is Size else Opaque(f'type({value.name})', type, fixed=False) if type(value) is Opaque else type(value, *rest)
+    return int if type(value) is Size else Opaque(f'type({value._name_})', type, fixed=False) if type(value) is Opaque else type(value, *rest)
 
 
 # %%
@@ -93,7 +93,7 @@ def type_of(value: Any, *rest: Any) -> Any:
 def is_same(a: Any, b: Any) -> bool:
     "`a is b`, where neither is None."
     for one, other in ((a, b), (b, a)):
-        if type(one) is Opaque: return one is other or other is not None and one.ask('is', other)
+        if type(one) is Opaque: return one is other or other is not None and one._ask_('is', other)
         if type(one) in (Array, Size): return one is not other and (type(other) in (Array, Size) or type(one) is Size or not one.ndim) and other is not None and choose() or one is other
     return a is b
 
@@ -148,8 +148,8 @@ def from_outside(f: types.FunctionType) -> bool:
 #| export
 def _only_reads(f: Any) -> bool:
     if isinstance(f, types.FunctionType): return not hasattr(f, '__shapes__') and from_outside(f)
-    if isinstance(f, types.BuiltinFunctionType): return isinstance(f.__self__, types.ModuleType | str | None)
-    return isinstance(f, type) and f.__module__.partition('.')[0] in ('numpy', 'pathlib', 'decimal', 'fractions')
+    if isinstance(f, types.BuiltinFunctionType) and not isinstance(f.__self__, types.ModuleType | str | None): return False
+    return isinstance(f, types.BuiltinFunctionType) or (getattr(f, '__module__', None) or '').partition('.')[0] in ('numpy', 'pathlib', 'decimal', 'fractions')
 
 
 # %%
@@ -162,8 +162,8 @@ def asked(f: Any, args: tuple, kwargs: dict) -> Any:
     first = next((a for a in args if type(a) is Opaque), None)
     if first is None or kwargs: return Opaque(f'{f.__name__}(...)', Part, fixed=False)
     if f is np.dtype: return first
-    if f in (np.finfo, np.iinfo) and first.like is not None: return _Limits(first.like)
-    return first.part(f'{f.__name__}({first.name}, ...)', (f, *args))
+    if f in (np.finfo, np.iinfo) and first._like_ is not None: return _Limits(first._like_)
+    return first._part_(f'{f.__name__}({first._name_}, ...)', (f, *args)) if first._class_ is np.dtype else Opaque(f'{f.__name__}(...)', Part, fixed=False)
 
 
 # %%

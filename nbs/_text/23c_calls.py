@@ -44,17 +44,17 @@ ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     "What `f(*args, **kwargs)` does in a trace."
     tick()
-    if type(f) is Opaque: return number(f.like) if f.like is not None else f(*args, **kwargs)  # x.dtype.type(0)
+    if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
     if hasattr(f, '__shapes__'): return f.__shapes__.by_signature(args, kwargs)
     if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
-    if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
+    if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
         if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
-    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
+    if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return _random(f.__name__, args, kwargs)
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
@@ -69,6 +69,10 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 # %%
 #| export
+def _has_dtype(args: tuple, kwargs: dict) -> bool:
+    "Is one of them the dtype of an array, which need not be known?"
+    return any(type(v) is Opaque and v._like_ is not None for v in (*args, *kwargs.values()))
+
 def _known(f: Any) -> bool:
     try: return f in ALWAYS
     except TypeError: return False

@@ -47,7 +47,7 @@ def make(spec: Any, put: Callable[[Dim], Dim] = itself) -> Any:
     match spec:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
-        case OpaqueSpec(cls, name): return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls)
+        case OpaqueSpec(cls, name): return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls, fixed=cls in (str, bytes))
         case OneSpec(values): return next((v for v in values[:-1] if choose()), values[-1])
         case MaybeSpec(inner): return make(inner, put) if choose() else None
         case ManySpec(inner): return _many(inner, put)
@@ -84,8 +84,10 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    sure = spec.dtype not in _DTYPES and put is itself  # a parameter's dtype is checked at the call; a result's only as far as it is known
-    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)), sure=sure), GIVEN)  # its numbers are the caller's word
+    sure = rank > 0 and spec.dtype not in _DTYPES and put is itself  # a parameter's dtype is checked at the call; a result's only as far as it is known
+    x = ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)), sure=sure), GIVEN)  # its numbers are the caller's word
+    if not rank and x.dtype == bool: current().state.setdefault('fixed', {})[id(x)] = [x, None]
+    return x
 
 
 # %%
@@ -134,7 +136,7 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
                 refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
         case ArraySpec(): _array_fits(spec, value, what, put)
         case OpaqueSpec(cls):
-            if not isinstance(value, cls) and not (type(value) is Opaque and value.cls is Part): refuse(f'{what} is not {spec}', spec, _shown(value))
+            if not isinstance(value, cls) and not (type(value) is Opaque and value._class_ is Part): refuse(f'{what} is not {spec}', spec, _shown(value))
         case OneSpec(values):
             if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
@@ -158,7 +160,7 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
         refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
     x = lift(value)
     if x.ndim != len(sizes):
-        refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
+        refuse(f'{what} has {x.ndim} ax{"i" if x.ndim == 1 else "e"}s, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
             refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)

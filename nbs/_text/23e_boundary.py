@@ -94,7 +94,7 @@ class Binding:
         least = self.lower.get(name, 1)
         if least is not None and value < least:
             error(f'{name} is {value}, and sizes are at least {least}',
-                  f'where=["{name} >= {value}"] would allow it' if value >= 0 else '')
+                  f'@typed(where="{name} >= {value}") would allow it' if value >= 0 else '')
         self.sizes[name], self.seen[name] = value, where
 
     def forget(self, name: str) -> None:
@@ -224,7 +224,7 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
                 _bind(inner, v, f'{name}[{i}]', binding, error)
                 for n in names_in(inner): binding.forget(n)
         case OpaqueSpec(cls):
-            if not isinstance(value, cls): error(f'{name} is {"None" if value is None else f"a {type(value).__name__}"}', '', spec, type(value).__name__)
+            if not isinstance(value, cls): error(f'{name} is {_a(value)}', '', spec, type(value).__name__)
         case OneSpec(values):
             if not any(value is v or type(value) is type(v) and value == v for v in values): error(f'{name} is none of these', '', spec, repr(value))
         case SizeSpec(size):
@@ -248,10 +248,17 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
 
 # %%
 #| export
+def _a(value: Any) -> str:
+    kind = type(value).__name__
+    return 'None' if value is None else f'a{"n" if kind[0] in "aeiouAEIO" else ""} {kind}'
+
+
+# %%
+#| export
 def _converted(value: Any, name: str) -> str:
     "How to make an array of something else."
     module = type(value).__module__.partition('.')[0]
-    if value is None: return f'{name} is None here: say {name}: ... | None in the annotation if it may be'
+    if value is None: return f'if it may be None, say so, {name}: ... | None, and test it in the function'
     if module in ('pandas', 'polars'): return f'pass {name}.to_numpy()'
     if module == 'torch': return f'pass {name}.detach().cpu().numpy()'
     if isinstance(value, np.ma.MaskedArray): return f'pass {name}.filled(np.nan), or {name}.data'
@@ -271,7 +278,7 @@ def _held_in(dtype: np.dtype) -> str: return {'O': 'objects', 'U': 'text', 'S': 
 #| export
 def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
     if type(value) not in ARRAYS and not isinstance(value, np.generic) and (spec.sizes or not isinstance(value, int | float | complex)):
-        error(f'{name} is {"None" if value is None else f"a {type(value).__name__}"}', _converted(value, name), spec, type(value).__name__)
+        error(f'{name} is {_a(value)}', _converted(value, name), spec, type(value).__name__)
     shape = np.shape(value)
     seen = lambda: spelled(shape)
     known = lambda: spelled(substitute(s, binding.sizes) for s in spec.sizes)
@@ -280,7 +287,7 @@ def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error:
     turned = len(shape) == 2 and shape[0] != shape[1] and 0 not in shape and _would_fit(spec, shape[::-1], binding)
     hint = f'{name} is stored the other way round, transpose: pass {name}.T' if turned else ''
     dtype = value.dtype if hasattr(value, 'dtype') else np.dtype(type(value))
-    if dtype.kind not in _KINDS.get(spec.dtype, 'biufc') or spec.dtype not in _KINDS and dtype.name != spec.dtype and hasattr(value, 'dtype'):
+    if dtype.kind not in _KINDS.get(spec.dtype, 'biufc') or spec.sizes and spec.dtype not in _KINDS and dtype.name != spec.dtype:
         wanted = {'': 'float', 'bool': 'bool', 'int': 'int', 'float': 'float'}.get(spec.dtype, f'np.{spec.dtype}')
         error(f'{name} holds {_held_in(dtype)}', f'convert it: {name}.astype({wanted})', spec if spec.dtype else f'{spec} of numbers', spelled(shape, str(dtype)))
     if spec.layout in _ROLES and getattr(value, 'layout', None) not in (None, spec.layout):
