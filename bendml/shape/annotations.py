@@ -67,8 +67,8 @@ def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
 def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
     if rank is not None and len(sizes) != rank:
-        name, shown = ('Vec', 'Mat')[rank - 1], ', '.join(_written(s) for s in sizes)
-        other = 'Arr[()]' if not sizes else f'{("Vec", "Mat")[len(sizes) - 1] if len(sizes) in (1, 2) else "Arr"}[{shown}]'
+        name, shown = ('Vec', 'Mat')[rank - 1], ', '.join(map(_written, sizes))
+        other = f'{("Arr", "Vec", "Mat", "Arr")[min(len(sizes), 3)]}[{shown or "()"}]'
         if len(sizes) == 1 and isinstance(sizes[0], str) and len(parts := sizes[0].replace(',', ' ').split()) == rank:
             other = f'{name}[{", ".join(map(_written, parts))}]'
         raise DimError(f'{name} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}; write {other}?')
@@ -206,23 +206,24 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
     if typing.get_origin(written) in (list, abc.Sequence): return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
     if isinstance(written, type) and written.__module__ == __name__:
-        raise DimError(f'{written.__name__} says no sizes; write {written.__name__}[{"n" if written is Vec else "Mat[n, d]" if issubclass(written, _Wrapper) else "n, d"}]')
+        sizes = 'n' if written is Vec else 'Mat[n, d]' if issubclass(written, _Wrapper) else 'n, d'
+        raise DimError(f'{written.__name__} says no sizes; write {written.__name__}[{sizes}]')
     return _record(written) or _opaque(written, name)
 
 # %% ../../nbs/21b_annotations.ipynb #ea6f04ea
 def _no_tuple(written: tuple) -> None:
-    shown = ', '.join(map(_written, written))
-    raise DimError(f'({shown}) could be an array or a tuple; write {("Vec", "Mat")[len(written) - 1] if len(written) < 3 else "Arr"}[{shown}] for an array, '
-                   f'tuple[{shown}] for several sizes')
+    shown, name = ', '.join(map(_written, written)), ('Vec', 'Mat', 'Arr')[min(len(written), 3) - 1]
+    raise DimError(f'({shown}) could be an array or a tuple; write {name}[{shown}] for an array, tuple[{shown}] for several sizes')
 
 # %% ../../nbs/21b_annotations.ipynb #5549f9f4
 def _opaque(written: Any, name: str) -> OpaqueSpec | OneSpec | None:
-    if not isinstance(written, type) or typing.get_origin(written) or typing.is_typeddict(written) or getattr(written, '_is_protocol', False): return None
+    if not isinstance(written, type) or typing.get_origin(written) or typing.is_typeddict(written): return None
     if issubclass(written, enum.Enum): return OneSpec(tuple(written))
     for kind, dtype in (np.bool_, 'bool'), (np.integer, 'int'), (np.number, ''), (numbers.Integral, 'int'), (numbers.Number, ''):
         if issubclass(written, kind): return ArraySpec((), dtype=dtype)
-    containers = written in (object, list, tuple, dict, set, frozenset, type) or written.__module__ == 'collections.abc' or hasattr(written, '__array__')
-    return None if containers else OpaqueSpec(written, name)
+    container = written in (object, list, tuple, dict, set, frozenset, type) or hasattr(written, '__array__')
+    unclear = written.__module__ == 'collections.abc' or getattr(written, '_is_protocol', False)
+    return None if container or unclear else OpaqueSpec(written, name)
 
 # %% ../../nbs/21b_annotations.ipynb #60017540
 def _record(cls: Any) -> TupleSpec | DictSpec | None:

@@ -15,6 +15,7 @@ from .sizes import Dim, evaluate, named, names_of, substitute
 from .facts import Claim, parse_claim
 from .messages import ShapeError, place_of
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, Signature, SizeSpec, TupleSpec, names_in, spelled
+from .unsaid import a, contents, conversion, other_rank
 from .paths import _ROLES, Report, check, parts_of, is_number, split_conditions, start_facts
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d
@@ -178,7 +179,7 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
                 _bind(inner, v, f'{name}[{i}]', binding, error)
                 for n in names_in(inner): binding.forget(n)
         case OpaqueSpec(cls):
-            if not isinstance(value, cls): error(f'{name} is {_a(value)}', '', spec, type(value).__name__)
+            if not isinstance(value, cls): error(f'{name} is {a(value)}', '', spec, type(value).__name__)
         case OneSpec(values):
             if not any(value is v or type(value) is type(v) and value == v for v in values): error(f'{name} is none of these', '', spec, repr(value))
         case SizeSpec(size):
@@ -200,42 +201,22 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
         case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
 
 # %% ../../nbs/23e_boundary.ipynb #0c5a1d3a
-def _a(value: Any) -> str:
-    kind = type(value).__name__
-    return 'None' if value is None else f'a{"n" if kind[0] in "aeiouAEIO" else ""} {kind}'
-
-# %% ../../nbs/23e_boundary.ipynb #04a9bdee
-def _converted(value: Any, name: str) -> str:
-    "How to make an array of something else."
-    module = type(value).__module__.partition('.')[0]
-    if value is None: return f'if it may be None, say so, {name}: ... | None, and test it in the function'
-    if module in ('pandas', 'polars'): return f'pass {name}.to_numpy()'
-    if module == 'torch': return f'pass {name}.detach().cpu().numpy()'
-    if isinstance(value, np.ma.MaskedArray): return f'pass {name}.filled(np.nan), or {name}.data'
-    return f'pass np.asarray({name})' if isinstance(value, list | tuple | np.ndarray) or hasattr(value, '__array__') else ''
-
-# %% ../../nbs/23e_boundary.ipynb #f8053507
-def _other_rank(shape: tuple[int, ...], wanted: int, name: str) -> str:
-    if len(shape) == 2 and wanted == 1 and 1 in shape: return f'pass {name}.ravel()'
-    return f'a column is {name}[:, None], a row {name}[None]' if (len(shape), wanted) == (1, 2) else ''
-
-def _held_in(dtype: np.dtype) -> str: return {'O': 'objects', 'U': 'text', 'S': 'bytes', 'M': 'dates', 'm': 'time spans', 'V': 'records'}.get(dtype.kind, str(dtype))
-
-# %% ../../nbs/23e_boundary.ipynb #87eb47f8
 def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
     if type(value) not in ARRAYS and not isinstance(value, np.generic) and (spec.sizes or not isinstance(value, int | float | complex)):
-        error(f'{name} is {_a(value)}', _converted(value, name), spec, type(value).__name__)
+        error(f'{name} is {a(value)}', conversion(value, name), spec, type(value).__name__)
     shape = np.shape(value)
     seen = lambda: spelled(shape)
     known = lambda: spelled(substitute(s, binding.sizes) for s in spec.sizes)
     if len(shape) != len(spec.sizes):
-        error(f'{name} has {len(shape)} ax{"e" if len(shape) != 1 else "i"}s, not {len(spec.sizes)}', _other_rank(shape, len(spec.sizes), name), known(), seen())
+        count = '1 axis' if len(shape) == 1 else f'{len(shape)} axes'
+        error(f'{name} has {count}, not {len(spec.sizes)}', other_rank(shape, len(spec.sizes), name), known(), seen())
     turned = len(shape) == 2 and shape[0] != shape[1] and 0 not in shape and _would_fit(spec, shape[::-1], binding)
     hint = f'{name} is stored the other way round, transpose: pass {name}.T' if turned else ''
     dtype = value.dtype if hasattr(value, 'dtype') else np.dtype(type(value))
     if dtype.kind not in _KINDS.get(spec.dtype, 'biufc') or spec.sizes and spec.dtype not in _KINDS and dtype.name != spec.dtype:
         wanted = {'': 'float', 'bool': 'bool', 'int': 'int', 'float': 'float'}.get(spec.dtype, f'np.{spec.dtype}')
-        error(f'{name} holds {_held_in(dtype)}', f'convert it: {name}.astype({wanted})', spec if spec.dtype else f'{spec} of numbers', spelled(shape, str(dtype)))
+        error(f'{name} holds {contents(dtype)}', f'convert it: {name}.astype({wanted})', spec if spec.dtype else f'{spec} of numbers',
+              spelled(shape, str(dtype)))
     if spec.layout in _ROLES and getattr(value, 'layout', None) not in (None, spec.layout):
         error(f'{name} is stored {value.layout}', f'pass {name}.T', f'{known()}, {spec.layout}', f'{seen()}, {value.layout}')
     for s, n in zip(spec.sizes, shape):

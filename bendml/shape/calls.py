@@ -6,7 +6,7 @@
 __all__ = ['ALWAYS', 'SPECIAL', 'HOOKS', 'call', 'table']
 
 # %% ../../nbs/23c_calls.ipynb #59f74d88
-import contextlib, math, operator, random, time, types, warnings
+import contextlib, functools, math, operator, random, time, types, warnings
 from typing import Any, Callable
 
 import numpy as np
@@ -22,7 +22,7 @@ from .moves import shape_of
 from .states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from .loops import comprehension, each, loop, tick, while_loop
 from .copies import HOOKS, copy_of
-from .questions import ANSWERS, asked, from_outside
+from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from . import indexing, joining, making, moves, products, reductions, searching  # their rules
 
 # %% ../../nbs/23c_calls.ipynb #809f75b0
@@ -40,6 +40,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
         if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
+    if isinstance(f, functools._lru_cache_wrapper):
+        args = tuple(map(plain_type, args))
+        return call(f.__wrapped__, *args, **kwargs) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return _random(f.__name__, args, kwargs)

@@ -226,7 +226,7 @@ def iscomplexobj(x): return lift(x).dtype.kind == 'c' if lift(x).sure else choos
 @rule(np.isrealobj)
 def isrealobj(x): return not iscomplexobj(x)
 
-@rule(np.result_type)
+@rule(np.result_type, np.promote_types)
 def result_type(*args):
     kind = np.result_type(*(a.dtype if type(a) is Array else a._like_ if type(a) is Opaque else a for a in args))
     return Opaque('dtype', np.dtype, kind) if any(type(a) is Opaque or type(a) is Array and not a.sure for a in args) else kind

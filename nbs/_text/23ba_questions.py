@@ -9,7 +9,7 @@
 #| hide
 #| export
 import operator, os, sysconfig, types
-from typing import Any, Callable
+from typing import Any, Callable, Iterable, cast
 
 import numpy as np
 
@@ -52,10 +52,24 @@ def is_instance(value: Any, kinds: Any) -> bool:
     each = kinds if isinstance(kinds, tuple) else (kinds,)
     if type(value) not in (Array, Opaque): return isinstance(value, kinds)
     if any(type(k) is Opaque for k in each): return choose()
-    known = isinstance(value, kinds)
-    if type(value) is Opaque: return known or value._class_ not in (str, bytes, np.dtype) and value._ask_('isinstance', *each)
-    if not value.ndim: return object in each or choose()
-    return known or any(isinstance(k, type) and issubclass(k, np.ndarray) and not issubclass(k, np.matrix | np.ma.MaskedArray) for k in each) and choose()
+    if type(value) is Array: return _of_array(isinstance(value, kinds), each) if value.ndim else object in each or choose()
+    return isinstance(value, kinds) or value._class_ not in (str, bytes, np.dtype) and value._ask_('isinstance', *each)
+
+
+# %%
+#| export
+def _of_array(known: bool, kinds: tuple) -> bool:
+    "Is the class of an array one of these, if that of np.ndarray is known to be one, or to be none?"
+    may_be = lambda k: isinstance(k, type) and issubclass(k, np.ndarray) and not issubclass(k, np.matrix | np.ma.MaskedArray)
+    return known or any(map(may_be, kinds)) and choose()
+
+
+# %%
+#| export
+def is_subclass(cls: Any, kinds: Any) -> bool:
+    each = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not any(type(k) is Opaque for k in (cls, *each)): return issubclass(cls, kinds)
+    return _of_array(issubclass(np.ndarray, kinds), each) if plain_type(cls) is np.ndarray else choose()
 
 
 # %%
@@ -84,8 +98,15 @@ def attribute(value: Any, name: str, *default: Any) -> Any:
 # %%
 #| export
 def type_of(value: Any, *rest: Any) -> Any:
-    if type(value) is Array: return Opaque('type(...)', type, fixed=False)
+    if type(value) is Array: return Opaque('type of an array' if value.ndim else 'type of a number', type, fixed=False)
     return int if type(value) is Size else Opaque(f'type({value._name_})', type, fixed=False) if type(value) is Opaque else type(value, *rest)
+
+
+# %%
+#| export
+def plain_type(value: Any) -> Any:
+    "NumPy's class for the type of an array: what a function with a cache is asked about, which needs a key."
+    return np.ndarray if type(value) is Opaque and value._name_ == 'type of an array' else value
 
 
 # %%
@@ -93,8 +114,9 @@ def type_of(value: Any, *rest: Any) -> Any:
 def is_same(a: Any, b: Any) -> bool:
     "`a is b`, where neither is None."
     for one, other in ((a, b), (b, a)):
-        if type(one) is Opaque: return one is other or other is not None and one._ask_('is', other)
-        if type(one) in (Array, Size): return one is not other and (type(other) in (Array, Size) or type(one) is Size or not one.ndim) and other is not None and choose() or one is other
+        if type(one) is Opaque and other is not None: return one is other or one._ask_('is', other)
+        number = type(one) is Size or type(one) is Array and not one.ndim
+        if one is not other and other is not None and (number or type(one) is type(other) is Array): return choose()
     return a is b
 
 
@@ -103,23 +125,24 @@ def is_same(a: Any, b: Any) -> bool:
 
 # %%
 #| export
-def _unknown(*values: Any) -> bool:
-    return any(type(v) is Opaque or is_symbolic(v) or isinstance(v, list | tuple) and _unknown(*(list.__iter__(v) if isinstance(v, list) else v))
-               for v in values)
+def has_unknown(values: Iterable) -> bool:
+    "Is there a symbolic or opaque value among some, or in a list or tuple of them?"
+    inside = lambda v: list.__iter__(v) if isinstance(v, list) else v if isinstance(v, tuple) else ()
+    return any(type(v) is Opaque or is_symbolic(v) or has_unknown(inside(v)) for v in values)
 
 
 # %%
 #| export
 def percent(left: Any, right: Any) -> Any:
     "`text % values`, or the remainder of numbers."
-    return Opaque(left, str, fixed=False) if type(left) is str and _unknown(right) else left % right
+    return Opaque(left, str, fixed=False) if type(left) is str and has_unknown((right,)) else left % right
 
 
 # %%
 #| export
 def _worded(f: Callable) -> Callable:
     def worded(*args, **kwargs):
-        return Opaque(f'{f.__name__}(...)', str, fixed=False) if _unknown(*args, *kwargs.values()) else f(*args, **kwargs)
+        return Opaque(f'{f.__name__}(...)', str, fixed=False) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
     return worded
 
 
@@ -140,8 +163,9 @@ OUTSIDE = (sysconfig.get_path('stdlib'), '<frozen', os.path.dirname(np.__file__)
 
 def from_outside(f: types.FunctionType) -> bool:
     "Is it a function that is not traced: Python's, NumPy's or this package's?"
-    file = f.__code__.co_filename
-    return file.startswith(OUTSIDE) and ('site-packages' not in file or file.startswith(OUTSIDE[2])) or (f.__module__ or '').startswith('bendml.shape.')
+    file, numpy = f.__code__.co_filename, OUTSIDE[2]
+    if file.startswith(numpy) or (f.__module__ or '').startswith('bendml.shape.'): return True
+    return file.startswith(OUTSIDE) and 'site-packages' not in file
 
 
 # %%
@@ -149,7 +173,8 @@ def from_outside(f: types.FunctionType) -> bool:
 def _only_reads(f: Any) -> bool:
     if isinstance(f, types.FunctionType): return not hasattr(f, '__shapes__') and from_outside(f)
     if isinstance(f, types.BuiltinFunctionType) and not isinstance(f.__self__, types.ModuleType | str | None): return False
-    return isinstance(f, types.BuiltinFunctionType) or (getattr(f, '__module__', None) or '').partition('.')[0] in ('numpy', 'pathlib', 'decimal', 'fractions')
+    package = (getattr(f, '__module__', None) or '').partition('.')[0]
+    return isinstance(f, types.BuiltinFunctionType) or package in ('numpy', 'pathlib', 'decimal', 'fractions')
 
 
 # %%
@@ -157,13 +182,14 @@ def _only_reads(f: Any) -> bool:
 def asked(f: Any, args: tuple, kwargs: dict) -> Any:
     "What such a function says of opaque arguments; NotImplemented if it is none of these."
     if isinstance(f, operator.attrgetter) and is_symbolic(args): refuse('attrgetter of an array', hint='write the attribute')
-    if isinstance(getattr(f, '__self__', None), str) and _unknown(*args, *kwargs.values()): return Opaque(f'{f.__name__}(...)', str, fixed=False)
+    if isinstance(getattr(f, '__self__', None), str) and has_unknown((*args, *kwargs.values())): return _worded(f)(*args, **kwargs)
     if not any(type(v) is Opaque for v in (*args, *kwargs.values())) or not _only_reads(f): return NotImplemented
     first = next((a for a in args if type(a) is Opaque), None)
     if first is None or kwargs: return Opaque(f'{f.__name__}(...)', Part, fixed=False)
     if f is np.dtype: return first
     if f in (np.finfo, np.iinfo) and first._like_ is not None: return _Limits(first._like_)
-    return first._part_(f'{f.__name__}({first._name_}, ...)', (f, *args)) if first._class_ is np.dtype else Opaque(f'{f.__name__}(...)', Part, fixed=False)
+    if first._class_ is not np.dtype: return Opaque(f'{f.__name__}(...)', Part, fixed=False)
+    return first._part_(f'{f.__name__}({first._name_}, ...)', (f, *args))
 
 
 # %%
@@ -178,12 +204,12 @@ class _Limits:
 #| export
 def _seeded(f: Callable) -> Callable:
     "A random generator, whose seed need not be known."
-    return lambda *args, **kwargs: f(0) if _unknown(*args, *kwargs.values()) else f(*args, **kwargs)
+    return lambda *args, **kwargs: f(0) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
 
 _GENERATORS = np.random.default_rng, np.random.RandomState, np.random.SeedSequence, np.random.PCG64, np.random.MT19937, np.random.Philox
 
 ANSWERS: dict[Any, Callable] = {
-    id: lambda v: number(int) if _unknown(v) else id(v), isinstance: is_instance, hasattr: has_attribute, getattr: attribute, type: type_of,
+    id: lambda v: number(int) if has_unknown((v,)) else id(v), isinstance: is_instance, issubclass: is_subclass, cast: lambda kind, value: value, hasattr: has_attribute, getattr: attribute, type: type_of,
     **{f: _worded(f) for f in (str, repr, format, ascii)}, **{f: _seeded(f) for f in _GENERATORS}}
 
 # %%

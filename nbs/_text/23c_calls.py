@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import contextlib, math, operator, random, time, types, warnings
+import contextlib, functools, math, operator, random, time, types, warnings
 from typing import Any, Callable
 
 import numpy as np
@@ -24,7 +24,7 @@ from bendml.shape.moves import shape_of
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.loops import comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
-from bendml.shape.questions import ANSWERS, asked, from_outside
+from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # their rules
 
 # %% [markdown]
@@ -52,6 +52,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
         if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
+    if isinstance(f, functools._lru_cache_wrapper):
+        args = tuple(map(plain_type, args))
+        return call(f.__wrapped__, *args, **kwargs) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return _random(f.__name__, args, kwargs)

@@ -26,6 +26,7 @@ from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
 from bendml.shape.states import FEWER, Growing, Turns
 from bendml.shape.copies import copy_of, unused_names
+from bendml.shape.unsaid import found_sizes, nothing_said
 from bendml.shape import calls  # what the copies' calls go through
 
 # %% [markdown]
@@ -47,7 +48,8 @@ def make(spec: Any, put: Callable[[Dim], Dim] = itself) -> Any:
     match spec:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
-        case OpaqueSpec(cls, name): return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls, fixed=cls in (str, bytes))
+        case OpaqueSpec(cls, name):
+            return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls, fixed=cls in (str, bytes))
         case OneSpec(values): return next((v for v in values[:-1] if choose()), values[-1])
         case MaybeSpec(inner): return make(inner, put) if choose() else None
         case ManySpec(inner): return _many(inner, put)
@@ -84,7 +86,7 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    sure = rank > 0 and spec.dtype not in _DTYPES and put is itself  # a parameter's dtype is checked at the call; a result's only as far as it is known
+    sure = rank > 0 and spec.dtype not in _DTYPES and put is itself  # a parameter's is checked at the call, a result's as far as it is known
     x = ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)), sure=sure), GIVEN)  # its numbers are the caller's word
     if not rank and x.dtype == bool: current().state.setdefault('fixed', {})[id(x)] = [x, None]
     return x
@@ -130,13 +132,16 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case MaybeSpec(inner): return None if value is None else fits(inner, value, what, put)
         case ManySpec(inner):
             if not isinstance(value, Turns | tuple | list): refuse(f'{what} is not several values', spec, type(value).__name__)
-            for v in (value.item(unknown('k').size),) if isinstance(value, Turns) else [v for v, _ in value.counted()] if isinstance(value, Growing) else value: fits(inner, v, f'{what}, one of its parts', put)
+            if isinstance(value, Turns): value = value.item(unknown('k').size),
+            if isinstance(value, Growing): value = [v for v, _ in value.counted()]
+            for v in value: fits(inner, v, f'{what}, one of its parts', put)
         case SizeSpec(size):
             if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds:
                 refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
         case ArraySpec(): _array_fits(spec, value, what, put)
         case OpaqueSpec(cls):
-            if not isinstance(value, cls) and not (type(value) is Opaque and value._class_ is Part): refuse(f'{what} is not {spec}', spec, _shown(value))
+            if not isinstance(value, cls) and not (type(value) is Opaque and value._class_ is Part):
+                refuse(f'{what} is not {spec}', spec, _shown(value))
         case OneSpec(values):
             if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
@@ -160,7 +165,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
         refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
     x = lift(value)
     if x.ndim != len(sizes):
-        refuse(f'{what} has {x.ndim} ax{"i" if x.ndim == 1 else "e"}s, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
+        count = '1 axis' if x.ndim == 1 else f'{x.ndim} axes'
+        refuse(f'{what} has {count}, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
             refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
@@ -169,32 +175,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
         refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
     if spec.dtype not in _DTYPES and x.sure and x.dtype != kind:
-        refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', f'convert with .astype(np.{kind}), or make what it is computed from with dtype=np.{kind}')
-
-
-# %% [markdown]
-# A name that only the result has is a size that is found when the function runs: `-> Mat[k, d]` for the rows that a mask picks.
-# It is whatever is there, and the same wherever the result names it; a caller knows that it is at least 0.
-
-# %%
-#| export
-def found_sizes(signature: Signature, result: Any) -> Callable[[Dim], Dim]:
-    "What the names are that only the result has."
-    free = signature.found
-    sizes: dict[str, Dim] = {}
-    def look(spec: Any, value: Any) -> None:
-        match spec:
-            case MaybeSpec(inner): look(inner, value)
-            case ArraySpec(wanted) if type(value) in (Array, np.ndarray) and len(wanted) == value.ndim:
-                for s, a in zip(wanted, lift(value).axes):
-                    if str(s) in free: sizes.setdefault(str(s), a.size)
-            case TupleSpec(items, names, cls):
-                for s, v in zip(items, [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else ()): look(s, v)
-            case DictSpec(items) if isinstance(value, dict):
-                for k, s in items: look(s, value.get(k))
-            case list(): look(TupleSpec(tuple(spec)), value)
-    if free: look(signature.result, result)
-    return lambda size: substitute(size, sizes)
+        refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}',
+               f'convert with .astype(np.{kind}), or make what it is computed from with dtype=np.{kind}')
 
 
 # %%
@@ -352,27 +334,10 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         elif is_number(p): value = number(float)
         elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default
-        else: raise _no_shape(name, p, f)
+        else: raise nothing_said(name, p, f)
         if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
         else: args.append(value)
     return args, kwargs
-
-
-# %%
-#| export
-def _no_shape(name: str, p: inspect.Parameter, f: Callable) -> ShapeError:
-    "A parameter whose annotation says nothing, or that has none."
-    place, known = place_of_code(f.__code__), f'@typed(known={{"{name}": ...}}) to check it for one value'
-    if p.annotation is p.empty:
-        return ShapeError(f'the parameter {name} of {f.__name__} has no annotation and no default', 'an annotation', 'none',
-                          f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number; for a function or another object, {known}', place=place)
-    shown = p.annotation if isinstance(p.annotation, str) else inspect.formatannotation(p.annotation)
-    hint = f'{known}; for an array, an annotation with sizes: {name}: Mat[n, d]'
-    if 'Callable' in shown: hint = f'say which function it is checked for: @typed(known={{"{name}": np.tanh}})'
-    elif shown.split('[')[0] in ('list', 'tuple', 'Sequence', 'List', 'Tuple', 'dict', 'Dict', 'set'):
-        hint = f'say what it holds: {name}: list[Vec[d]], {name}: tuple[Mat[n, d], Vec[d]], {name}: {{"w": Mat[d, m], "b": Vec[m]}}'
-    elif 'ndarray' in shown.lower(): hint = f'say its sizes: {name}: Vec[n], {name}: Mat[n, d] or {name}: Arr[n, d, 3]'
-    return ShapeError(f'the annotation of {name} in {f.__name__} says nothing of shapes', f'{name}: Mat[n, d], for example', f'{name}: {shown}', hint, place=place)
 
 
 # %%
@@ -400,7 +365,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         if signature.result is not None: _result_fits(signature, result, trace, f)
         return result
     if where and (no := impossible(start_facts(where))) is not False:
-        raise ShapeError(f'where={list(where)}: no sizes satisfy it' if no else f'where={list(where)}: no small sizes satisfy it, and no others are known',
+        what = 'no sizes satisfy it' if no else 'no small sizes satisfy it, and no others are known'
+        raise ShapeError(f'where={list(where)}: {what}',
                          hint='sizes are at least 1, unless it has a lower bound for them, such as "n >= 0"', place=place_of_code(f.__code__))
     paths = explore(run, start_facts(where))
     done = [p for p in paths if not p.raised]

@@ -92,7 +92,8 @@ class _Names:
     def repeated(self, c: Claim) -> str:
         "A hint: the condition in the caller's sizes."
         text = re.sub(r'[^\W\d]\w*', lambda m: _wrapped(self.sizes[m[0]]) if m[0] in self.sizes else m[0], str(c))
-        return 'test it before the call, and raise an exception where it is not so' if "'" in text else f'say it of this function too: @typed(where="{text}"), or test it before the call'
+        if "'" in text: return 'test it before the call, and raise an exception where it is not so'
+        return f'say it of this function too: @typed(where="{text}"), or test it before the call'
 
     def learn(self, given: list[tuple[Any, Any]]) -> None:
         "Read names off all arguments: first those that stand alone, then one unknown factor of a product."
@@ -123,7 +124,8 @@ class _Names:
 #| export
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
     "The axes of the array that a path leads to, a size as one; nothing if it is not there."
-    if path.startswith('[0]') and (turns := as_turns(value)) is not None and type(value) is not Array: value, path = turns.item(unknown('k').size), path[3:]
+    if path.startswith('[0]') and type(value) is not Array and (turns := as_turns(value)) is not None:
+        value, path = turns.item(unknown('k').size), path[3:]  # any one of several values
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
     except Exception: return ()
     if (dim := as_dim(found)) is not None: return Axis(dim),
@@ -258,6 +260,20 @@ layer.__shapes__.report()
 
 # %%
 try: layer(np.ones((2, 3)), np.ones((12, 3)), np.zeros(12))
+except ShapeError as e: print(e)
+
+# %% [markdown]
+# How many rows a mask picks is not known before. A name that only the result has stands for it, and is a size of its own in each
+# call: two such results need not fit.
+
+# %%
+k = Dim('k')
+@typed
+def positive(x: Mat[B, D]) -> Mat[k, D]: return x[x[:, 0] > 0]
+
+try:
+    @typed
+    def both(x: Mat[B, D], y: Mat[B, D]) -> Mat[k, D]: return positive(x) + positive(y)
 except ShapeError as e: print(e)
 
 

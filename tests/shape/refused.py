@@ -179,7 +179,7 @@ def try_two_steps(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
 
 @typed
 def handler_of_another_shape(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
-    "the result has 1 axes, not 2"
+    "the result has 1 axis, not 2"
     try: z = np.linalg.inv(x)
     except np.linalg.LinAlgError as e: z = y
     return z
