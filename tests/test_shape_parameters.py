@@ -327,7 +327,8 @@ def some(x: Mat[n, d], mask: Bool[Vec[n]]) -> Mat[Any, d]: return x[mask]
 
 @pytest.mark.parametrize('body, right', [
     ('-> Mat[k, d]: return chosen(x, mask)*2', True), ('-> tuple[Mat[k, d], Vec[k]]:\n    y = chosen(x, mask)\n    return y, y[:, 0]', True), ('-> Vec[k]: return np.unique(x)', True),
-    ('-> {"a": Mat[k, d], "b": Vec["2*k"]}:\n    y = chosen(x, mask)\n    return {"a": y, "b": np.concatenate([y[:, 0]]*2)}', True), ('-> Mat[k, k]:\n    y = chosen(x, mask)\n    return y @ y.T', True), ('-> Mat[k, m]: return x', True),
+    ('-> {"a": Mat[k, d], "b": Vec["2*k"]}:\n    y = chosen(x, mask)\n    return {"a": y, "b": np.concatenate([y[:, 0]]*2)}', True), ('-> Mat[k, k]:\n    y = chosen(x, mask)\n    return y @ y.T', True), ('-> Vec[k]: return x[:3, 0] if x[0, 0] > 0 else x[mask, 0]', True), ('-> Vec[k]:\n    if x[0, 0] > 0: return x[:, 0]\n    return x[mask][:, 0]', True),
+    ('-> Mat[k, m]: return x', False), ('-> Vec[k]: return np.zeros(3)', False), ('-> Vec[k]: return x[:3, 0] if len(x) > 5 else x[:2, 0]', False), ('-> Vec[Any]: return x[:3, 0] if len(x) > 5 else x[:2, 0]', True), ('-> Vec[k]: return x[0]', False), ('-> Mat[k, m]: return x[mask]', False),
     ('-> tuple[Mat[k, d], Vec[k]]: return x[mask], x[~mask][:, 0]', False), ('-> Mat[k, k]: return x', False), ('-> Mat[k, d]: return chosen(x, mask) + chosen(x, mask)', False),
     ('-> Mat[k, d]: return some(x, mask) + some(x, mask)', False), ('-> Vec[d]: return chosen(x, mask)[0]', False), ('-> Vec[d]: return chosen(x, mask).max(0)', False), ('-> Mat[n, d]: return chosen(x, mask)', False),
     ('-> list[Vec[k]]: return [r[r > 0] for r in x]', False), ('-> tuple[Vec[k], ...]: return x[mask][:, 0], x[~mask][:, 0]', False), ('-> Vec["2*k"]: return x[:, 0]', False), ('-> Vec[k] | None: return None if len(x) > 3 else x', False)])
@@ -344,6 +345,8 @@ def test_a_size_that_is_found_is_not_the_callers():
 
 
 def test_a_slip_in_a_name():
+    assert refused('def f(x: Mat[n, m]) -> Mat[k, m]: return x', 'it is n at every call').hint.startswith('write n for it')
+    assert refused('def f(x: Mat[n, m]) -> Vec[k]: return x.T.sum(1)[:1] + np.zeros(1)').hint.startswith('write 1 for it')
     assert refused('def f(x: Mat[n, d]) -> Mat[n, "dd"]: return x', 'which no parameter has').hint.startswith('did you mean d?')
     assert refused('def f(x: Mat["rows", d]) -> Mat["row", d]: return x').hint.startswith('did you mean rows?')
     assert refused('def f(x: Mat["rows", d]) -> Mat["rows", d]: return x', at='@typed(where="row > 2")').hint.startswith('did you mean rows?')

@@ -205,7 +205,7 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
         return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
     if typing.get_origin(written) in (list, abc.Sequence): return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
-    if isinstance(written, type) and written.__module__ == __name__:
+    if isinstance(written, type) and issubclass(written, _Brackets | _Wrapper):
         sizes = 'n' if written is Vec else 'Mat[n, d]' if issubclass(written, _Wrapper) else 'n, d'
         raise DimError(f'{written.__name__} says no sizes; write {written.__name__}[{sizes}]')
     return _record(written) or _opaque(written, name)

@@ -25,7 +25,7 @@ from .elementwise import _fit, lift, same
 from .ranges import unknown
 from .states import FEWER, Growing, Turns
 from .copies import copy_of, unused_names
-from .unsaid import found_sizes, nothing_said
+from .unsaid import found_sizes, nothing_said, nothing_to_find
 from . import calls  # what the copies' calls go through
 
 # %% ../../nbs/23d_paths.ipynb #676f26c2
@@ -317,6 +317,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
                          place=place_of_code(f.__code__))
+    nothing_to_find([p.trace.state.get('found', {}) for p in done], signature, f)
     decided = {}
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n

@@ -218,12 +218,12 @@ from bendml.shape.symbols import axis
 from bendml.shape.sizes import Dim
 from bendml.shape.copies import copy_of
 
-def halved(x):
-    if x.dtype == np.float32: return x[::2]
+def turned(x):
+    if x.dtype == np.float32: return x.T
     return x
 
 for plan in (True,), (False,):
-    with tracing(Trace(plan=plan)): print(copy_of(halved)(Array([axis(Dim('n'))])))
+    with tracing(Trace(plan=plan)): print(copy_of(turned)(Array([axis(Dim('n')), axis(Dim('d'))])))
 
 # %% [markdown]
 # ## What this does not show

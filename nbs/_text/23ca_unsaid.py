@@ -13,9 +13,10 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, substitute
+from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.messages import ShapeError, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
+from bendml.shape.trace import current
 from bendml.shape.symbols import Array
 from bendml.shape.elementwise import lift
 
@@ -24,7 +25,8 @@ from bendml.shape.elementwise import lift
 # ## A size that is found when the function runs
 #
 # `-> Mat[k, d]`, where no parameter has a `k`, is for the rows that a mask picks, or the classes in a list of labels. Such a
-# size is whatever is there, and the same wherever the result names it; a caller knows that it is at least 0, and no more.
+# size is whatever is there, and the same wherever the result names it; a caller knows that it is at least 0, and no more. One that
+# the names of the parameters can say is a slip.
 
 # %%
 #| export
@@ -43,7 +45,21 @@ def found_sizes(signature: Signature, result: Any) -> Callable[[Dim], Dim]:
                 for k, s in items: look(s, value.get(k))
             case list(): look(TupleSpec(tuple(spec)), value)
     if signature.found: look(signature.result, result)
+    current().state['found'] = {n: current().facts.shown(s) for n, s in sizes.items() if not n.startswith('?')}
     return lambda size: substitute(size, sizes)
+
+
+# %%
+#| export
+def nothing_to_find(found: list[dict[str, Dim]], signature: Signature, f: Callable) -> None:
+    "Refuse a name of the result's own for a size that has one already: `found` is what it was on each path."
+    for name in sorted(frozenset().union(*found)):
+        sizes = {path[name] for path in found if name in path}
+        if not all(names_of(s) <= signature.given for s in sizes): continue
+        text = ' or '.join(sorted(map(str, sizes)))
+        raise ShapeError(f'the result names {name}, which no parameter has, and it is {text} at every call', text, name,
+                         (f'write {text} for it' if len(sizes) == 1 else 'write Any for it') + '; a name of its own is for a size that only the data decide',
+                         place=place_of_code(f.__code__))
 
 
 # %% [markdown]

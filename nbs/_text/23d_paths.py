@@ -26,7 +26,7 @@ from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
 from bendml.shape.states import FEWER, Growing, Turns
 from bendml.shape.copies import copy_of, unused_names
-from bendml.shape.unsaid import found_sizes, nothing_said
+from bendml.shape.unsaid import found_sizes, nothing_said, nothing_to_find
 from bendml.shape import calls  # what the copies' calls go through
 
 # %% [markdown]
@@ -373,6 +373,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
                          place=place_of_code(f.__code__))
+    nothing_to_find([p.trace.state.get('found', {}) for p in done], signature, f)
     decided = {}
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
