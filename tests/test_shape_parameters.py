@@ -211,6 +211,29 @@ def test_a_size_in_a_text():
     assert define('def f(x: Mat[n, d], k: int) -> Mat[n, d]: return x if 7 % k == 0 and f"{3}" == "3" else x')  # numbers stay numbers
 
 
+@pytest.mark.parametrize('case', ['True', 'float()', 'bool()', 'np.ndarray()', 'bool(), _'])
+def test_a_match_that_python_answers_itself(case):
+    subject = 'flag' if ',' not in case else 'flag, 3'
+    refused(f'''
+        def f(x: Mat[n, d], flag: bool) -> Mat[n, d]:
+            match {subject}:
+                case {case}: return x.T
+            return x''', 'matched against a class')
+
+
+def test_a_match_on_values():
+    text = '''
+        def f(x: Mat[n, d], mode: str, k: int) -> Mat[n, d]:
+            match mode:
+                case "a" | "b": x = x + 1
+                case None: x = x.T
+            match k:
+                case 3: return x*2
+                case _: return x{}'''
+    assert define(text.format(''))(np.ones((2, 3)), 'a', 3).shape == (2, 3)
+    refused(text.format('.T'), 'the result has size')
+
+
 # Dtypes.
 
 DTYPES = ['x.dtype == np.float32', 'x.dtype != float', 'np.issubdtype(x.dtype, np.integer)', 'np.iscomplexobj(x)', 'not np.isrealobj(x)', 'x.dtype.kind == "i"',

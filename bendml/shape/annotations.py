@@ -310,5 +310,6 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None, where: tupl
     for name, p in python.parameters.items():
         others = named.union(*(names_in(s) for n, s in read.items() if n != name))
         if p.default is not p.empty: read[name] = _with_default(read[name], name, p.default, others)
-        if name in known and isinstance(read[name], OpaqueSpec | OneSpec): read[name] = None
+        inner = read[name].inner if isinstance(read[name], MaybeSpec) else read[name]
+        if name in known and isinstance(inner, OpaqueSpec | OneSpec): read[name] = None
     return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)

@@ -83,6 +83,13 @@ class _Loops(ast.NodeTransformer):
         same = self._at(node, _hook('is', node.left, *node.comparators))
         return same if isinstance(node.ops[0], ast.Is) else self._at(node, ast.UnaryOp(ast.Not(), same))
 
+    def visit_Match(self, node):
+        self.generic_visit(node)
+        patterns = [p for case in node.cases for p in ast.walk(case.pattern)]
+        asks = any(isinstance(p, ast.MatchClass) or isinstance(p, ast.MatchSingleton) and p.value is not None for p in patterns)
+        if asks: node.subject = self._at(node.subject, _hook('subject', node.subject))
+        return node
+
     def visit_BinOp(self, node):
         self.generic_visit(node)
         return self._at(node, _hook('percent', node.left, node.right)) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node

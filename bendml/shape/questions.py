@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['OWN', 'HOOKS', 'OUTSIDE', 'ANSWERS', 'dtype_of', 'is_instance', 'is_subclass', 'has_attribute', 'attribute',
-           'type_of', 'plain_type', 'is_same', 'has_unknown', 'percent', 'from_outside', 'asked']
+           'type_of', 'plain_type', 'is_same', 'subject', 'has_unknown', 'percent', 'from_outside', 'asked']
 
 # %% ../../nbs/23ba_questions.ipynb #4a4d9405
 import operator, os, sysconfig, types
@@ -86,6 +86,12 @@ def is_same(a: Any, b: Any) -> bool:
         if one is not other and other is not None and (number or type(one) is type(other) is Array): return choose()
     return a is b
 
+# %% ../../nbs/23ba_questions.ipynb #e6572fb1
+def subject(value: Any) -> Any:
+    "What is matched against classes, or True and False: Python asks these itself, and gets one answer."
+    if has_unknown((value,)): refuse('a value that is not known is matched against a class, or True and False', hint='write if and isinstance')
+    return value
+
 # %% ../../nbs/23ba_questions.ipynb #b88c92da
 def has_unknown(values: Iterable) -> bool:
     "Is there a symbolic or opaque value among some, or in a list or tuple of them?"
@@ -104,7 +110,7 @@ def _worded(f: Callable) -> Callable:
     return worded
 
 # %% ../../nbs/23ba_questions.ipynb #48cc0463
-HOOKS |= {'__bendml_dtype__': dtype_of, '__bendml_is__': is_same, '__bendml_percent__': percent, '__bendml_text__': text,
+HOOKS |= {'__bendml_dtype__': dtype_of, '__bendml_is__': is_same, '__bendml_subject__': subject, '__bendml_percent__': percent, '__bendml_text__': text,
           '__bendml_listening__': listening}
 
 # %% ../../nbs/23ba_questions.ipynb #ea3e97da

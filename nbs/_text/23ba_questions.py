@@ -120,6 +120,14 @@ def is_same(a: Any, b: Any) -> bool:
     return a is b
 
 
+# %%
+#| export
+def subject(value: Any) -> Any:
+    "What is matched against classes, or True and False: Python asks these itself, and gets one answer."
+    if has_unknown((value,)): refuse('a value that is not known is matched against a class, or True and False', hint='write if and isinstance')
+    return value
+
+
 # %% [markdown]
 # ## Texts
 
@@ -148,7 +156,7 @@ def _worded(f: Callable) -> Callable:
 
 # %%
 #| export
-HOOKS |= {'__bendml_dtype__': dtype_of, '__bendml_is__': is_same, '__bendml_percent__': percent, '__bendml_text__': text,
+HOOKS |= {'__bendml_dtype__': dtype_of, '__bendml_is__': is_same, '__bendml_subject__': subject, '__bendml_percent__': percent, '__bendml_text__': text,
           '__bendml_listening__': listening}
 
 # %% [markdown]
@@ -217,6 +225,7 @@ from bendml.shape.trace import Trace, tracing
 from bendml.shape.symbols import axis
 from bendml.shape.sizes import Dim
 from bendml.shape.copies import copy_of
+from bendml.shape import moves  # the rule of .T
 
 def turned(x):
     if x.dtype == np.float32: return x.T

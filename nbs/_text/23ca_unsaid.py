@@ -82,8 +82,8 @@ def nothing_said(name: str, p: inspect.Parameter, f: Callable) -> ShapeError:
     known, place = f'@typed(known={{"{name}": ...}}) checks for one value', place_of_code(f.__code__)
     if p.annotation is p.empty:
         return ShapeError(f'the parameter {name} of {f.__name__} has no annotation and no default', 'an annotation', 'none',
-                          f'write {name}: Mat[n, d] for an array, {name}: int for a size, {name}: float for a number; '
-                          f'for a function or another object, {known}', place=place)
+                          f'write {name}: Mat[n, d] for an array, {name}: int for a size, {name}: float for a number, '
+                          f'{name}: np.random.Generator or another class; for a function, {known}', place=place)
     shown = p.annotation if isinstance(p.annotation, str) else inspect.formatannotation(p.annotation)
     hint = next((h.format(name) for word, h in _HINTS.items() if word in shown), f'{known}; for an array, write {name}: Mat[n, d]')
     return ShapeError(f'the annotation of {name} in {f.__name__} says nothing of shapes', f'{name}: Mat[n, d], for example',
