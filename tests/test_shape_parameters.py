@@ -416,3 +416,21 @@ def test_a_condition_of_a_function_that_is_called():
 def test_slips_in_an_annotation(text, says):
     with pytest.raises(DimError) as e: eval(text)
     assert says in str(e.value) and 'parse_dim' not in str(e.value) and '_' not in str(e.value)
+
+
+def test_a_text_that_is_passed_on():
+    global way
+    way = define('def f(x: Mat[n, d], mode: str = "a") -> Mat[n, d]: return x if mode == "a" else x.T')
+    refused('def f(x: Mat[n, d], mode: str) -> Mat[n, d]: return way(x, mode)', 'the result has size')
+    way = define('''
+        def f(x: Mat[n, d], mode: str = "a") -> Mat[n, d]:
+            if mode == "a": x = 2*x
+            return x if mode == "a" else x + 1''')
+    f = define('''
+        def f(x: Mat[n, d], mode: str) -> Mat[n, d]:
+            if mode == "b": return way(x, mode)
+            return way(way(x, mode), mode)''')
+    assert f(np.ones((2, 3)), 'b').shape == (2, 3)
+    way = define('def f(x: Mat[n, d], mode: str) -> Mat[n, d]: return x if mode == "a" else 2*x')
+    assert define('def f(x: Mat[n, d], mode: str) -> Mat[n, d]: return way(x, mode)')(np.ones((2, 3)), 'b').shape == (2, 3)
+    refused('def f(x: Mat[n, d], mode: str) -> Mat[n, d]: return way(x, 3)', 'argument mode is not a str')

@@ -14,6 +14,7 @@ import numpy as np
 from .sizes import Dim, evaluate, named, names_of, substitute
 from .facts import Claim, parse_claim
 from .messages import ShapeError, place_of
+from .opaque import Opaque
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, Signature, SizeSpec, TupleSpec, names_in, spelled
 from .unsaid import a, contents, conversion, other_rank
 from .paths import _ROLES, Report, check, parts_of, is_number, split_conditions, start_facts
@@ -154,7 +155,7 @@ def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (id
 
 # %% ../../nbs/23e_boundary.ipynb #5903b48c
 def _equal(a: Any, b: Any) -> bool:
-    try: return a is b or type(a) is type(b) and bool(a == b)
+    try: return a is b or type(a) is type(b) is not Opaque and bool(a == b)
     except Exception: return False
 
 # %% ../../nbs/23e_boundary.ipynb #0f23373a

@@ -30,7 +30,7 @@ from bendml.shape.trace import _running, choose, current, refuse
 #| export
 class Opaque:
     "A value that is not known, of a class that is."
-    __slots__ = '_name_', '_class_', '_like_', '_fixed_', '_answers_'  # no names that a program would ask for
+    __slots__ = '_name_', '_class_', '_like_', '_fixed_'  # no names that a program would ask for
     __array_ufunc__ = None  # NumPy leaves an operator with it to us
 
     def __init__(self,
@@ -39,7 +39,7 @@ class Opaque:
         like: Any = None,    # for the kind of numbers: one that it may be
         fixed: bool = True,  # always the same value
     ):
-        self._name_, self._class_, self._like_, self._fixed_, self._answers_ = name, cls, like, fixed, {}
+        self._name_, self._class_, self._like_, self._fixed_ = name, cls, like, fixed
 
     __class__ = property(lambda self: self._class_)  # isinstance says what it will say when the program runs
     __hash__ = lambda self: refuse(f'{self} is looked up in a dictionary or set, and its value is not known', hint=self._hint_)
@@ -50,6 +50,11 @@ class Opaque:
         if not name.isidentifier(): return ''
         values = f'say which values it has: {name}: Literal["a", "b"], or ' if self._class_ is str else ''
         return f'{values}check it for one value: @typed(known={{"{name}": ...}})'
+
+    @property
+    def _answers_(self) -> dict:
+        "What was answered on this path; in another trace it may be answered in another way."
+        return current().state.setdefault('asked', {}).setdefault(id(self), (self, {}))[1]
 
     def _ask_(self, *question: Any) -> bool:
         "Yes or no: both are traced."

@@ -16,6 +16,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim, parse_claim
 from bendml.shape.messages import ShapeError, place_of
+from bendml.shape.opaque import Opaque
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, Signature, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.paths import _ROLES, Report, check, parts_of, is_number, split_conditions, start_facts
@@ -194,7 +195,7 @@ def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (id
 # %%
 #| export
 def _equal(a: Any, b: Any) -> bool:
-    try: return a is b or type(a) is type(b) and bool(a == b)
+    try: return a is b or type(a) is type(b) is not Opaque and bool(a == b)
     except Exception: return False
 
 

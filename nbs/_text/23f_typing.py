@@ -61,7 +61,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     state['op'] = before or ('', False)
     if (spec := shapes.signature.result) is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
-    for n in names_in(spec) - names.sizes.keys(): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, another one each time
+    for n in sorted(names_in(spec) - names.sizes.keys()): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, each time anew
     return _identified(make(spec, names.put), spec, names)
 
 
