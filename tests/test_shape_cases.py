@@ -103,14 +103,14 @@ def test_matmul_with_vectors(a, b, result):
         def f(a: {a}, b: {b}) -> {result}: return a @ b''')
     refused(f'''
         @typed
-        def f(a: {a}, b: {b}) -> Mat[2, 1]: return a @ b''', 'axes, not 2')
+        def f(a: {a}, b: {b}) -> Mat[2, 1]: return a @ b''', ', not 2')
 
 def test_a_vector_where_a_matrix_is_needed():
     refused('''
         @typed
         def g(x: Mat[B, D]) -> Mat[B, D]: return x
         @typed
-        def f(x: Vec[D]) -> Mat[1, D]: return g(x)''', 'axes, not 2')
+        def f(x: Vec[D]) -> Mat[1, D]: return g(x)''', 'axis, not 2')
     define('''
         @typed
         def g(x: Mat[B, D]) -> Mat[B, D]: return x

@@ -163,7 +163,7 @@ def test_what_is_defined_below_and_recursion(text):
 @pytest.mark.parametrize('text, says', [
     ('@typed\ndef f(x: Vec[n]) -> Vec[n]: return x if len(x) == 1 else f(x[1:])', 'the result has size n - 1'),
     ('@typed\ndef f(x: Vec[n]) -> float: return g(x)\ndef g(x): return x @ np.ones(3)', 'inner sizes|entries|matmul'),
-    ('@typed\ndef f(x: Vec[n]) -> float: return g(x)\n@typed\ndef g(x: Vec[m]) -> Vec[m]: return x', 'the result has 1 axes'),
+    ('@typed\ndef f(x: Vec[n]) -> float: return g(x)\n@typed\ndef g(x: Vec[m]) -> Vec[m]: return x', 'the result has 1 axis'),
     ('@typed\ndef f(x: Vec[n]) -> Vec[n]: return g(x)\n@typed\ndef g(x: Vec[n]) -> Vec[n]: return x if len(x) == 1 else f(x[1:])', 'the result has size n - 1'),
     ('@typed(where="n >= 4")\ndef f(x: Vec[n]) -> float: return x[3] if len(x) == 4 else f(x[2:])', 'needs n >= 4'),
 ])

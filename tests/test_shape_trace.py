@@ -160,7 +160,7 @@ def test_two_batch_sizes_do_not_leak():
     assert layer(np.ones((2, 5)), np.ones((5, 20)), np.zeros(20)).shape == (2, 20)
 
 @pytest.mark.parametrize('x, w, b, says', [
-    ((2, 3), (4, 12), 12, 'D is 3'), ((2, 3), (3, 11), 12, '4*D is 12'), ((2, 3), (3, 12), 11, '4*D is 12'), ((2,), (3, 12), 12, 'x has 1 axes'),
+    ((2, 3), (4, 12), 12, 'D is 3'), ((2, 3), (3, 11), 12, '4*D is 12'), ((2, 3), (3, 12), 11, '4*D is 12'), ((2,), (3, 12), 12, 'x has 1 axis'),
     ((2, 3), (12, 3), 12, 'pass w.T'), ((0, 3), (3, 12), 12, 'B is 0'),
 ])
 def test_a_call_that_does_not_fit(x, w, b, says):

@@ -4,15 +4,18 @@
 
 # %% auto #0
 __all__ = ['Spec', 'read_size', 'ArraySpec', 'spelled', 'Vec', 'Mat', 'Arr', 'L', 'Int', 'Bool', 'Float', 'F32', 'F64', 'InOut',
-           'OutIn', 'Grad', 'TupleSpec', 'SizeSpec', 'MaybeSpec', 'ManySpec', 'DictSpec', 'read_annotation',
-           'Signature', 'read_signature']
+           'OutIn', 'Grad', 'TupleSpec', 'SizeSpec', 'MaybeSpec', 'ManySpec', 'DictSpec', 'OpaqueSpec', 'OneSpec',
+           'read_annotation', 'names_in', 'Signature', 'read_signature']
 
 # %% ../../nbs/21b_annotations.ipynb #479b89a1
-import dataclasses, inspect, itertools, typing
+import dataclasses, enum, inspect, itertools, numbers, re, typing
+from collections import abc
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-from .sizes import Dim, DimError, named, parse_dim
+import numpy as np
+
+from .sizes import Dim, DimError, named, names_of, parse_dim
 from .messages import ShapeError, place_of_code
 
 # %% ../../nbs/21b_annotations.ipynb #858ae0c7
@@ -64,22 +67,33 @@ def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
 def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
     if rank is not None and len(sizes) != rank:
-        raise DimError(f'{"Vec" if rank == 1 else "Mat"} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}')
+        name, shown = ('Vec', 'Mat')[rank - 1], ', '.join(map(_written, sizes))
+        other = f'{("Arr", "Vec", "Mat", "Arr")[min(len(sizes), 3)]}[{shown or "()"}]'
+        if len(sizes) == 1 and isinstance(sizes[0], str) and len(parts := sizes[0].replace(',', ' ').split()) == rank:
+            other = f'{name}[{", ".join(map(_written, parts))}]'
+        raise DimError(f'{name} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}; write {other}?')
     read = [read_size(s) for s in sizes if sizes != ((),)]
     return ArraySpec(tuple(s for s, _ in read), tuple(f for _, f in read))
 
 # %% ../../nbs/21b_annotations.ipynb #21a73667
-class Vec:
+def _written(size: Any) -> str: return f'"{size}"' if isinstance(size, str) else str(size)
+
+# %% ../../nbs/21b_annotations.ipynb #8c68577c
+class _Brackets:
+    def __init__(self, *sizes): raise DimError(f'write brackets: {type(self).__name__}[{", ".join(map(_written, sizes)) or "n, d"}]')
+
+# %% ../../nbs/21b_annotations.ipynb #878bd8fb
+class Vec(_Brackets):
     "An array with one axis: `Vec[n]`."
     def __class_getitem__(cls, size) -> ArraySpec: return _spec(1, size)
 
-# %% ../../nbs/21b_annotations.ipynb #8c68577c
-class Mat:
+# %% ../../nbs/21b_annotations.ipynb #26395b4c
+class Mat(_Brackets):
     "An array with two axes: `Mat[rows, columns]`."
     def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(2, sizes)
 
-# %% ../../nbs/21b_annotations.ipynb #878bd8fb
-class Arr:
+# %% ../../nbs/21b_annotations.ipynb #de720a9a
+class Arr(_Brackets):
     "An array with any number of axes: `Arr[B, T, C]`; `Arr[()]` is a number that NumPy holds."
     def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(None, sizes)
 
@@ -152,7 +166,22 @@ class DictSpec:
     def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
 
 # %% ../../nbs/21b_annotations.ipynb #3e3b00af
-Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec | ManySpec
+@dataclass(frozen=True)
+class OpaqueSpec:
+    "A value of a class that says nothing of shapes: `rng: np.random.Generator`, `name: str`."
+    cls: type
+    name: str = ''
+    def __str__(self): return f'a {self.cls.__name__}'
+
+# %% ../../nbs/21b_annotations.ipynb #e381b870
+@dataclass(frozen=True)
+class OneSpec:
+    "One of some values: `Literal[\"valid\", \"same\"]`, or a member of an Enum."
+    values: tuple[Any, ...]
+    def __str__(self): return ' or '.join(map(repr, self.values))
+
+# %% ../../nbs/21b_annotations.ipynb #4ea011da
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec | ManySpec | OpaqueSpec | OneSpec
 
 # %% ../../nbs/21b_annotations.ipynb #9488be07
 def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec | list | None:
@@ -163,17 +192,38 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if isinstance(written, Spec) or written is None: return written
     if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
     if written is int and name: return SizeSpec(Dim(name))
-    if written in (int, float, bool): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if written in (int, float, bool, complex): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if typing.get_origin(written) is typing.Literal: return OneSpec(typing.get_args(written))
     if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2:
         return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
     if isinstance(written, dict): return DictSpec(tuple((k, read_annotation(v, scope)) for k, v in written.items()))
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
+    if isinstance(written, tuple) and written and all(isinstance(w, Dim | int | str | typing.TypeVar) for w in written): _no_tuple(written)
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
     if hasattr(written, 'dim_str') and hasattr(written, 'dtypes'): return _jaxtyping(written)
     if typing.get_origin(written) is tuple and typing.get_args(written)[-1:] == (...,):
         return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
-    return _record(written)
+    if typing.get_origin(written) in (list, abc.Sequence): return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
+    if isinstance(written, type) and issubclass(written, _Brackets | _Wrapper):
+        sizes = 'n' if written is Vec else 'Mat[n, d]' if issubclass(written, _Wrapper) else 'n, d'
+        raise DimError(f'{written.__name__} says no sizes; write {written.__name__}[{sizes}]')
+    return _record(written) or _opaque(written, name)
+
+# %% ../../nbs/21b_annotations.ipynb #ea6f04ea
+def _no_tuple(written: tuple) -> None:
+    shown, name = ', '.join(map(_written, written)), ('Vec', 'Mat', 'Arr')[min(len(written), 3) - 1]
+    raise DimError(f'({shown}) could be an array or a tuple; write {name}[{shown}] for an array, tuple[{shown}] for several sizes')
+
+# %% ../../nbs/21b_annotations.ipynb #5549f9f4
+def _opaque(written: Any, name: str) -> OpaqueSpec | OneSpec | None:
+    if not isinstance(written, type) or typing.get_origin(written) or typing.is_typeddict(written): return None
+    if issubclass(written, enum.Enum): return OneSpec(tuple(written))
+    for kind, dtype in (np.bool_, 'bool'), (np.integer, 'int'), (np.number, ''), (numbers.Integral, 'int'), (numbers.Number, ''):
+        if issubclass(written, kind): return ArraySpec((), dtype=dtype)
+    container = written in (object, list, tuple, dict, set, frozenset, type) or hasattr(written, '__array__')
+    unclear = written.__module__ == 'collections.abc' or getattr(written, '_is_protocol', False)
+    return None if container or unclear else OpaqueSpec(written, name)
 
 # %% ../../nbs/21b_annotations.ipynb #60017540
 def _record(cls: Any) -> TupleSpec | DictSpec | None:
@@ -201,13 +251,33 @@ def _jaxtyping(written: Any) -> ArraySpec:
     dtype = dtypes[0] if len(dtypes) == 1 else kinds[0] if kinds else ''
     return ArraySpec(tuple(s for s, _ in sizes), tuple(f for _, f in sizes), dtype)
 
-# %% ../../nbs/21b_annotations.ipynb #1313ac6f
+# %% ../../nbs/21b_annotations.ipynb #36da703d
+def names_in(spec: Any) -> frozenset[str]:
+    "The names of sizes that occur in an annotation."
+    match spec:
+        case ArraySpec(sizes): return frozenset().union(*map(names_of, sizes))
+        case SizeSpec(size): return names_of(size)
+        case MaybeSpec(inner) | ManySpec(inner): return names_in(inner)
+        case TupleSpec(items) | list(items): return frozenset().union(*map(names_in, items))
+        case DictSpec(items): return frozenset().union(*(names_in(s) for _, s in items))
+    return frozenset()
+
+# %% ../../nbs/21b_annotations.ipynb #88b29d22
 @dataclass(frozen=True)
 class Signature:
     "A function's parameters and result, as far as they speak of shapes."
     params: tuple[tuple[str, Spec | None], ...]
     result: Spec | None
     python: inspect.Signature = dataclasses.field(compare=False)
+
+    @property
+    def given(self) -> frozenset[str]:
+        "The names of sizes that a call binds."
+        return frozenset().union(*(names_in(s) for _, s in self.params))
+    @property
+    def found(self) -> frozenset[str]:
+        "Those that only the result has."
+        return names_in(self.result) - self.given
 
 # %% ../../nbs/21b_annotations.ipynb #131881e9
 def _scope(f: Callable) -> dict[str, Any]:
@@ -218,9 +288,17 @@ def _scope(f: Callable) -> dict[str, Any]:
         except ValueError: pass
     return {**f.__globals__, **cells}
 
-# %% ../../nbs/21b_annotations.ipynb #36da703d
-def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signature:
-    "Read a function's annotations; `extra` adds or replaces some (`return` for the result)."
+# %% ../../nbs/21b_annotations.ipynb #909423bd
+def _with_default(spec: Any, name: str, default: Any, named: frozenset[str]) -> Any:
+    "`w: Vec[d] = None` may be None; an int or text with a default is a setting, unless the annotations name the int as a size."
+    inner = spec.inner if isinstance(spec, MaybeSpec) else spec
+    setting = isinstance(inner, SizeSpec) and inner.size == Dim(name) and name not in named
+    if default is None: return _maybe(inner)
+    return None if setting or isinstance(inner, OneSpec) or isinstance(inner, OpaqueSpec) and inner.cls in (str, bytes) else spec
+
+# %% ../../nbs/21b_annotations.ipynb #0f0b8119
+def read_signature(f: Callable, extra: dict[str, Any] | None = None, where: tuple[str, ...] = (), known: Any = ()) -> Signature:
+    "Read a function's annotations; `extra` adds or replaces some (`return` for the result); a parameter that is `known` needs none."
     python, scope = inspect.signature(f), _scope(f)
     written = {n: p.annotation for n, p in python.parameters.items()} | {'return': python.return_annotation} | (extra or {})
     if unknown := set(extra or {}) - {*python.parameters, 'return'}:
@@ -229,6 +307,10 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signatur
     for name, a in written.items():
         try: read[name] = None if a is inspect.Parameter.empty else read_annotation(a, scope, '' if name == 'return' else name)
         except DimError as e: raise ShapeError(f'{name}: {e}', place=place_of_code(f.__code__)) from None
+    named = frozenset(re.findall(r'\w+', ' '.join(where)))
     for name, p in python.parameters.items():
-        if isinstance(read[name], SizeSpec) and written[name] is int and p.default is not p.empty: read[name] = None
+        others = named.union(*(names_in(s) for n, s in read.items() if n != name))
+        if p.default is not p.empty: read[name] = _with_default(read[name], name, p.default, others)
+        inner = read[name].inner if isinstance(read[name], MaybeSpec) else read[name]
+        if name in known and isinstance(inner, OpaqueSpec | OneSpec): read[name] = None
     return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)

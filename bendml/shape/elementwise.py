@@ -17,6 +17,7 @@ from .sizes import Dim, names_of
 from .facts import Verdict, claim
 from .annotations import spelled
 from .trace import current, holds, refuse
+from .opaque import Opaque
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
 from .ranges import compared, computed, copied, range_of, ranged, union, view, written
 
@@ -24,16 +25,18 @@ from .ranges import compared, computed, copied, range_of, ranged, union, view, w
 def lift(value: Any, operand: int | None = None) -> Array:
     "A value as a symbolic array."
     if type(value) is Array: return value
+    if type(value) is Opaque: refuse(f'{value} is not known to be an array', 'an array', value._class_.__name__, value._hint_, operand=operand)
     if type(value) is Size or isinstance(value, Dim): return ranged(number(int), range_of(value))
     if isinstance(value, list | tuple): return OPS[np.array].shape(value)
     if isinstance(value, range): return lift(np.asarray(value))
     if hasattr(value, 'numbers'): return value.numbers()  # a range whose length is not known
     if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
+        if isinstance(value, np.matrix | np.ma.MaskedArray): refuse(f'an operand is a {type(value).__name__}, which computes other shapes', hint='make it an array: np.asarray(...)', operand=operand)
         value = np.asarray(value)
-        x = Array((axis(n) for n in value.shape), value.dtype)
+        x = Array((axis(n) for n in value.shape), value.dtype, sure=True)
         return ranged(x, range_of(value))
     if hasattr(value, '__array__') and not callable(getattr(value, 'shape', None)): return lift(np.asarray(value))
-    refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, operand=operand)
+    refuse(f'an operand is {"None" if value is None else f"a {type(value).__name__}"}', 'an array', value, 'test it first: `if ... is None`' if value is None else '', operand=operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #47295b6b
 def same(a: Dim, b: Dim) -> Verdict:
@@ -186,6 +189,11 @@ def asked(f: Any, *args, **kwargs) -> None:
         f(*ones, **kwargs)
 
 # %% ../../nbs/22b_elementwise.ipynb #b5631c12
+def _sure(operand: Any) -> bool:
+    "Is its dtype certain? A number of Python's own takes that of what it meets."
+    return type(operand) in (bool, int, float, complex) or as_dim(operand) is not None or lift(operand).sure
+
+# %% ../../nbs/22b_elementwise.ipynb #46ac7ada
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
@@ -194,7 +202,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
     if type(where) is Array: broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
-    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost), computed(f, operands))) for kind in kinds)
+    sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
+    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
 
 # %% ../../nbs/22b_elementwise.ipynb #8401ea9f
@@ -282,13 +291,13 @@ def array_equal(a, b, *_, **__):
 
 # %% ../../nbs/22b_elementwise.ipynb #1bbf5d19
 @rule('astype')
-def astype(x, dtype, *_, copy=True, **__): return (copied if copy else view)(x, Array(x.axes, dtype, x.lost))
+def astype(x, dtype, *_, copy=True, **__): return (copied if copy else view)(x, Array(x.axes, dtype, x.lost, sure=type(dtype) is not Opaque))
 
 # %% ../../nbs/22b_elementwise.ipynb #6814414d
 @rule('copy', np.copy)
 def copy(a, *args, dtype=None, **__):
     x = lift(a)
-    return copied(x, Array(x.axes, dtype or x.dtype, x.lost))
+    return copied(x, Array(x.axes, x.dtype if dtype is None else dtype, x.lost, sure=x.sure if dtype is None else type(dtype) is not Opaque))
 
 @rule(np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def contiguous(a, dtype=None, *_, **__):

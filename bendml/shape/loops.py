@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator
 from .sizes import Dim, named, names_of, substitute
 from .facts import Facts, assume, bound, claim
 from .trace import branch, current, holds, refuse
-from .symbols import Size, number
+from .symbols import Array, Size, number
 from .ranges import Range, ranged, unknown
 from .states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
                                  as_turns, fingerprint)
@@ -172,13 +172,13 @@ def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     if kind != 'list' or parts != 1:
         refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
     if not branch(claim(turns.count, '>=', 1)): return
-    trace, base, k = current(), current().facts, unknown('t', None).size
+    trace, base, earlier, k = current(), current().facts, set(current().state.get('fresh', ())), unknown('t', None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
     with _Filling() as lists:
         yield turns.item(k)
         lists.turn()
         if any(m[-1] != m[0] for m in lists.marks): refuse('a list grows inside a comprehension', hint='write a for loop')
-    trace.state['comprehended'] = turns.count, str(k), trace.facts
+    trace.state['comprehended'] = turns.count, str(k), trace.facts, trace.state['fresh'].keys() - earlier
     trace.facts = _after(base, trace, k, turns.count - 1)
 
 # %% ../../nbs/23_loops.ipynb #bcb48345
@@ -190,15 +190,21 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     values, counted = make(), state['comprehended']
     state['comprehended'] = outer
     if counted is None: return Growing(values)
-    count, k, during = counted
+    count, k, during, own = counted  # `own`: sizes that are found in a turn, others in each
     if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
     mentions = lambda mark: any(k in names_of(d) for d in _dims(mark))
     values = [in_turn(v, k, count) for v in values]
-    varies = any(mentions(_plain(fingerprint(v))) for v in values)
+    varies = any(mentions(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
     for v in values:
         if mentions(fingerprint(v)): _forget_in(v)
     trace.facts = after
     if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
     return Growing(values, [count])
+
+# %% ../../nbs/23_loops.ipynb #4dcaf19a
+def _array_sizes(value: Any) -> Iterator[Dim]:
+    if type(value) is Array: yield from map(current().facts.shown, value.sizes)
+    elif isinstance(value, list | tuple):
+        for v in list.__iter__(value) if isinstance(value, list) else value: yield from _array_sizes(v)

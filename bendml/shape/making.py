@@ -14,7 +14,8 @@ import numpy as np
 
 from .sizes import Dim
 from .facts import claim
-from .trace import branch, holds, refuse
+from .trace import branch, choose, holds, refuse
+from .opaque import Opaque
 from .symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
 from .ranges import TRUTH, as_size, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
 from .elementwise import broadcast, lift, same
@@ -26,7 +27,7 @@ from .moves import broadcast_to, ravel, shape_of
 def full(shape, fill_value, dtype=None, **_):
     value, axes = lift(fill_value), [axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)]
     if value.axes: broadcast_to(value, [a.size for a in axes])
-    return copied(value, Array(axes, dtype if dtype is not None else value.dtype))
+    return copied(value, Array(axes, dtype if dtype is not None else value.dtype, sure=dtype is not None and type(dtype) is not Opaque))
 
 # %% ../../nbs/22i_making.ipynb #62634ff6
 def _new(f, value):
@@ -178,13 +179,15 @@ def iterable(y): return lift(y).ndim > 0
 def isscalar(element): return type(element) is Size
 
 @rule(np.iscomplexobj)
-def iscomplexobj(x): return lift(x).dtype.kind == 'c'
+def iscomplexobj(x): return lift(x).dtype.kind == 'c' if lift(x).sure else choose()
 
 @rule(np.isrealobj)
-def isrealobj(x): return lift(x).dtype.kind != 'c'
+def isrealobj(x): return not iscomplexobj(x)
 
-@rule(np.result_type)
-def result_type(*args): return np.result_type(*(lift(a).dtype if type(a) is Array else a for a in args))
+@rule(np.result_type, np.promote_types)
+def result_type(*args):
+    kind = np.result_type(*(a.dtype if type(a) is Array else a._like_ if type(a) is Opaque else a for a in args))
+    return Opaque('dtype', np.dtype, kind) if any(type(a) is Opaque or type(a) is Array and not a.sure for a in args) else kind
 
 @rule(np.shares_memory, np.may_share_memory)
 def shares_memory(a, b, *_): return number(bool)

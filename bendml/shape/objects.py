@@ -15,6 +15,7 @@ from typing import Any
 from .messages import Place, ShapeError, place_of, source_tree
 from .trace import _running, current, refuse, user_frame
 from .calls import call
+from .questions import attribute, has_attribute
 
 # %% ../../nbs/23ca_objects.ipynb #f52363d6
 @dataclass
@@ -73,7 +74,7 @@ class Watched:
     def __getattr__(self, name):
         if (other := getattr(super(), '__getattr__', None)): return other(name)
         asked = sys._getframe(1)
-        inside = asked.f_globals.get('__name__', '').startswith('bendml.shape.') and asked.f_code is not call.__code__
+        inside = asked.f_globals.get('__name__', '').startswith('bendml.shape.') and asked.f_code not in (call.__code__, attribute.__code__, has_attribute.__code__)
         if name.startswith('__') or inside or getattr(_running, 'trace', None) is None: raise AttributeError(name)
         try: refuse(f'{"self." if _notes(self) else ""}{name}: the class {type(self).__name__} does not say what it is',
                     hint=f'write {name}: Vec[...], {name}: int for a size or {name}: float for a number in the class, above its methods')

@@ -18,6 +18,7 @@ from .facts import claim
 from .messages import ShapeError
 from .annotations import spelled
 from .trace import branch, choose, current, holds, refuse
+from .opaque import Opaque, told
 
 # %% ../../nbs/22_symbols.ipynb #e3a1c10e
 def size_value(dim: Dim | int) -> 'Size | int':
@@ -85,9 +86,9 @@ class Size:
     def __abs__(self): return self if self >= 0 else -self
     def __round__(self, n=None): return self
     def __bool__(self): return self != 0
-    def __str__(self): return str(self.dim)
+    def __str__(self): return told(str(self.dim))
     __repr__ = __str__
-    def __format__(self, spec): return str(self.dim)
+    def __format__(self, spec): return told(str(self.dim))
     def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set')
     def _no_value(self, *_): refuse(f'the value of the size {self} is needed here, and it is not known until the program runs',
                                     hint='this code is not traced: give its result a declared shape (`typed`), or pass a known number')
@@ -117,13 +118,14 @@ def axis(size: Dim | int, **more) -> Axis:
 # %% ../../nbs/22_symbols.ipynb #1b34cd2f
 class Array:
     "An array inside a trace: its axes and dtype, no numbers."
-    __slots__ = 'axes', 'dtype', 'lost', 'known', '__weakref__'
+    __slots__ = 'axes', 'dtype', 'lost', 'known', 'sure', '__weakref__'
     __array_priority__ = 1000
-    def __init__(self, axes: Iterable[Axis], dtype: Any = float, lost: tuple = ()):
+    def __init__(self, axes: Iterable[Axis], dtype: Any = float, lost: tuple = (), sure: bool = False):
         object.__setattr__(self, 'axes', tuple(axes))
         object.__setattr__(self, 'dtype', np.dtype(dtype))
         object.__setattr__(self, 'lost', lost)  # (axis number, text) of an axis that a reduction removed, for hints
         object.__setattr__(self, 'known', None)  # what is known of whole numbers, see the next page
+        object.__setattr__(self, 'sure', sure or self.dtype == bool)  # is it of this dtype, or only of one that behaves alike?
 
     __class__ = property(lambda self: np.ndarray)
     __hash__ = None
@@ -133,11 +135,11 @@ class Array:
     shape = property(lambda self: tuple(size_value(a.size) for a in self.axes))
     ndim = property(lambda self: len(self.axes))
     size = property(lambda self: size_value(entries(self)))
-    itemsize = property(lambda self: self.dtype.itemsize)
-    nbytes = property(lambda self: self.size*self.dtype.itemsize)
-    def __str__(self): return spelled(self.sizes)
+    itemsize = property(lambda self: self.dtype.itemsize if self.sure else number(int))
+    nbytes = property(lambda self: self.size*self.itemsize)
+    def __str__(self): return told(spelled(self.sizes))
     __repr__ = __str__
-    def __format__(self, spec): return 'a number' if spec else str(self)
+    def __format__(self, spec): return told('a number') if spec else str(self)
 
 # %% ../../nbs/22_symbols.ipynb #0b5f8927
 def entries(x: Array) -> Dim:
@@ -155,6 +157,7 @@ def number(dtype: Any = float) -> Array:
 def is_symbolic(value: Any, depth: int = 4) -> bool:
     "Does a value contain a symbolic array or size?"
     if type(value) in (Array, Size, Dim): return True
+    if type(value) is Opaque: return False
     if hasattr(value, 'grown') and not value.plain(): return True
     if depth and isinstance(value, list | tuple): return any(is_symbolic(v, depth - 1) for v in value)
     if depth and isinstance(value, dict): return any(is_symbolic(v, depth - 1) for v in value.values())
@@ -252,7 +255,7 @@ _OPERANDS = bool | int | float | complex | np.generic | np.ndarray | list | tupl
 
 def _binary(ufunc: np.ufunc, flip: bool = False):
     def method(self, other):
-        if other is None: refuse('None is compared with an array, entry by entry', hint='write `is None`')
+        if other is None: refuse('None meets an array, entry by entry', hint='it may be None: test that first, with `is None`')
         if type(other) not in (Array, Size, Dim) and not isinstance(other, _OPERANDS):
             return NotImplemented
         return perform(ufunc, (other, self) if flip else (self, other), {})
@@ -287,10 +290,17 @@ Array = _protocols(Array)
 # %% ../../nbs/22_symbols.ipynb #72dde5d9
 def _truth(self: Array) -> bool:
     one_entry(self, 'the truth value', 'write .any() or .all()')
+    if (fixed := current().state.get('fixed', {}).get(id(self))): return _same_way(fixed)
     _, meaning = current().state.get('answers', {}).get(id(self), (self, None))
     r = self.known and self.known.range
     if meaning is None and r and r.low is not None and r.low == r.high: meaning = claim(r.low, '!=', 0)
     return choose() if meaning is None else branch(meaning)
+
+# %% ../../nbs/22_symbols.ipynb #a6f1bd02
+def _same_way(answer: list) -> bool:
+    "A flag that is a parameter: what is asked twice is answered in the same way."
+    if answer[1] is None: answer[1] = choose()
+    return answer[1]
 
 # %% ../../nbs/22_symbols.ipynb #668af89e
 def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:

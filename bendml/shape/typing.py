@@ -6,23 +6,24 @@
 __all__ = ['by_signature', 'outcome', 'typed', 'collecting', 'complete']
 
 # %% ../../nbs/23f_typing.ipynb #6001e7de
-import ast, functools, inspect, sys, threading, types, typing
+import ast, functools, inspect, re, sys, threading, types, typing
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Callable, Self
 
 import numpy as np
 
-from .sizes import Dim, DimError, named, names_of, substitute
+from .sizes import Dim, DimError, _wrapped, named, names_of, substitute
 from .facts import Claim, claim
 from .messages import ShapeError, place_of, place_of_code
-from .annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, read_annotation, read_signature
+from .annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, names_in, read_annotation, read_signature
 from .copies import function_node
 from .objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
 from .trace import current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim
-from .ranges import GIVEN, UNBOUNDED, range_of
+from .ranges import GIVEN, UNBOUNDED, range_of, unknown
 from .elementwise import lift
+from .states import as_turns
 from .paths import Report, fits, make, parts_of
 from .checked import _alike
 from .boundary import Shapes, _quick, stored, as_mat
@@ -54,13 +55,14 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
             refuse(f'needs {n} < {most}', f'0 to {most - 1}', 'any number' if r in (GIVEN, UNBOUNDED) else r, f'add where=["... < {most}"] for it')
     for c in [*shapes.claims, *report.requires]:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
-            refuse(f'needs {c}', c, names.shown(c.dim), verdict=verdict)
+            refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     state['op'] = before or ('', False)
     if report.own: _changes(shapes, report, first, names)
     if report.own and report.own.gives: return first
     if (spec := shapes.signature.result) is None and report.result == 'None': return None
     if spec is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
+    for n in sorted(names_in(spec) - names.sizes.keys()): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, each time anew
     return _identified(make(spec, names.put), spec, names)
 
 # %% ../../nbs/23f_typing.ipynb #601ff555
@@ -109,6 +111,12 @@ class _Names:
     def shown(self, size: Dim) -> str:
         return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
 
+    def repeated(self, c: Claim) -> str:
+        "A hint: the condition in the caller's sizes."
+        text = re.sub(r'[^\W\d]\w*', lambda m: _wrapped(self.sizes[m[0]]) if m[0] in self.sizes else m[0], str(c))
+        if "'" in text: return 'test it before the call, and raise an exception where it is not so'
+        return f'say it of this function too: @typed(where="{text}"), or test it before the call'
+
     def learn(self, given: list[tuple[Any, Any]]) -> None:
         "Read names off all arguments: first those that stand alone, then one unknown factor of a product."
         found = [(s, a) for spec, value in given for path, sub in parts_of(spec, '')
@@ -136,6 +144,8 @@ class _Names:
 # %% ../../nbs/23f_typing.ipynb #9daa7389
 def _at(spec: Any, value: Any, path: str) -> tuple[Axis, ...]:
     "The axes of the array that a path leads to, a size as one; nothing if it is not there."
+    if path.startswith('[0]') and type(value) is not Array and (turns := as_turns(value)) is not None:
+        value, path = turns.item(unknown('k').size), path[3:]  # any one of several values
     try: found = eval(f'_v{path}', {'_v': value}) if path else value  # a path made by arrays_of: fields and keys of the annotation
     except Exception: return ()
     if (dim := as_dim(found)) is not None: return Axis(dim),
@@ -224,7 +234,7 @@ def _shapes(f: Callable, where: tuple[str, ...], keep: str, extra: dict | None, 
     selves += [n for n, a in f.__annotations__.items() if isinstance(a, str) and a in ('Self', owner) or a is Self]
     own = _self_spec(f, owner) if owner and selves else None
     selves = selves if own else []
-    made = Shapes(f, read_signature(f, dict.fromkeys(selves, own) | (extra or {})), where, tuple(keep.replace(',', ' ').split()), known or {})
+    made = Shapes(f, read_signature(f, dict.fromkeys(selves, own) | (extra or {}), where, known or ()), where, tuple(keep.replace(',', ' ').split()), known or {})
     made.selves, made.quick = selves, functools.wraps(f)(_quick(made))
     made.quick.__shapes__ = made
     if _is_outermost(f):

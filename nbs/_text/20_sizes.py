@@ -82,10 +82,12 @@ class _Normal:
     "A sum of terms in normal form: equal sums compare and hash equal."
     __slots__ = 'terms', '_hash'
 
-    def __init__(self, value: 'str | int | Dim | Mapping[Monomial, int]'):
+    def __init__(self, value: 'str | int | Dim | Mapping[Monomial, int] | None' = None, *more: str):
+        if more or value is None: raise DimError(f'a size has one name: n = Dim("n"); for several, {_several(value, *more)}')
         if isinstance(value, Dim): terms = value.terms
         elif isinstance(value, int): terms = (((), int(value)),) if value else ()
         elif isinstance(value, str): terms = ((((_checked(value), 1),), 1),)
+        elif isinstance(value, float): raise DimError(f'{value} is not a whole number, so it is no size')
         else: terms = tuple(sorted(((m, c) for m, c in value.items() if c), key=_order))
         if len(terms) > MAX_TERMS: raise DimError(f'an expression of more than {MAX_TERMS} terms')
         self.terms, self._hash = terms, hash(terms)
@@ -105,8 +107,14 @@ class _Normal:
 # %%
 #| export
 def _checked(name: str) -> str:
-    if not re.fullmatch(r'[^\W\d]\w*', name): raise DimError(f'{name!r} is not a name; an expression is read by `parse_dim`')
-    return name
+    if re.fullmatch(r'[^\W\d]\w*', name): return name
+    several = [n for n in re.split(r'[\s,]+', name) if n]
+    raise DimError(f'{name!r} is not a name; ' + (f'for several sizes, {_several(*several)}' if len(several) > 1 and all(map(str.isidentifier, several)) else
+                                                  'a size is a name, Dim("n"), or arithmetic on sizes, 4*Dim("n")'))
+
+def _several(*names: str) -> str:
+    names = [str(n) for n in names if str(n).isidentifier()] if len(names) > 1 else ['n', 'd']
+    return f'{", ".join(names)} = dims("{" ".join(names)}")'
 
 
 # %%
@@ -341,7 +349,11 @@ def parse_dim(text: str) -> Dim:
     "Read a size such as `4*D` or `(T+1)//2`; `DimError` for anything else."
     if len(text) > MAX_TEXT: raise DimError(f'a size of {len(text)} characters; at most {MAX_TEXT} are read')
     try: return read_tree(ast.parse(text.strip(), mode='eval').body)
-    except (SyntaxError, ZeroDivisionError, TypeError, RecursionError) as e:
+    except SyntaxError as e:
+        names = text.replace(',', ' ').split()
+        several = 'write each size by itself: ' + ', '.join(f'"{n}"' for n in names)
+        raise DimError(f'{text!r} is not a size; {several}' if len(names) > 1 and all(map(str.isidentifier, names)) else f'{text!r} is not a size: {e.msg}') from None
+    except (ZeroDivisionError, TypeError, RecursionError) as e:
         raise DimError(f'{text!r} is not a size: {e}') from None
 
 

@@ -78,13 +78,13 @@ _COMPARISONS = {ast.Eq: '==', ast.NotEq: '!=', ast.Lt: '<', ast.LtE: '<=', ast.G
 # %%
 #| export
 def parse_claim(text: str) -> list[Claim]:
-    "Read `C % H == 0` or `0 <= p < N`: one claim for each comparison; nothing is run."
+    "Read `C % H == 0`, `0 <= p < N` or `n >= 3 and d >= 2`: one claim for each comparison; nothing is run."
     if len(text) > MAX_TEXT: raise DimError(f'a condition of {len(text)} characters; at most {MAX_TEXT} are read')
     try: tree = ast.parse(text.strip(), mode='eval').body
     except (SyntaxError, RecursionError) as e: raise DimError(f'{text!r} is not a condition on sizes: {getattr(e, "msg", e)}') from None
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) or isinstance(tree, ast.Tuple):
+        return [c for part in (tree.values if isinstance(tree, ast.BoolOp) else tree.elts) for c in parse_claim(ast.unparse(part))]
     if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARISONS for op in tree.ops):
-        several = [ast.unparse(t) for t in getattr(tree, 'values' if isinstance(getattr(tree, 'op', None), ast.And) else 'elts', ())]
-        if several: raise DimError(f'{text!r} is several conditions; write where=[{", ".join(map(json.dumps, several))}]')
         raise DimError(f'{text!r} is not a condition on sizes; write for example "C % H == 0" or "T <= 1024"')
     sides = [read_tree(t) for t in (tree.left, *tree.comparators)]
     texts = [ast.unparse(t) for t in (tree.left, *tree.comparators)]
@@ -121,6 +121,13 @@ class Facts:
         for _ in range(20):
             before, dim = dim, _rewritten(substitute(dim, dict(self.solved)), self.rules)
             if dim == before: return dim
+        return dim
+
+    def put_in(self, dim: Dim) -> Dim:
+        "The size with the solved names put in, and no more: a rule would rewrite the claim that it comes from to 0 == 0."
+        for _ in range(20):
+            before, dim = dim, substitute(dim, dict(self.solved))
+            if dim == before: break
         return dim
 
     def shown(self, dim: Dim) -> Dim:
@@ -303,11 +310,18 @@ TRIES = 3000  # assignments of sizes tried before z3 is asked
 
 # %%
 #| export
+@lru_cache(20_000)
+def _open_claims(facts: Facts) -> tuple[Claim, ...]:
+    "What the solved names do not decide by themselves."
+    return tuple(c for c in (replace(c, dim=facts.put_in(c.dim)) for c in facts.claims) if c.dim.const is None)
+
+
+# %%
+#| export
 def _involved(facts: Facts, dims: list[Dim]) -> tuple[list[str], list[Claim]]:
     "The names that the question depends on, and the claims about them."
     names = frozenset().union(*map(names_of, dims))
-    claims = [replace(c, dim=facts.normal(c.dim)) for c in facts.claims]
-    claims = [c for c in claims if c.dim.const is None]
+    claims = _open_claims(facts)
     while more := [c for c in claims if names_of(c.dim) & names and not names_of(c.dim) <= names]:
         names = names.union(*(names_of(c.dim) for c in more))
     return sorted(names), [c for c in claims if names_of(c.dim) & names]
@@ -456,6 +470,18 @@ def decide(
 
 # %%
 #| export
+def impossible(facts: Facts) -> bool | None:
+    "Do no sizes satisfy all of it? None: no small ones do, and z3 does not know of others."
+    if _contradictory(facts): return True
+    known = _open_claims(facts)
+    names, never = sorted(frozenset().union(*(names_of(c.dim) for c in known))), claim(1, '==', 0)
+    if _tried(facts, never, names, known) is not None: return False
+    answer = _by_z3(facts, never, names, known)
+    return False if isinstance(answer, dict) else answer
+
+
+# %%
+#| export
 def possible(facts: Facts, goal: Claim) -> bool:
     "Is there a size, under the facts, at which it holds? (Yes where it is not known.)"
     return decide(facts, ~goal).holds is not True
@@ -467,6 +493,7 @@ under = assume(Facts(), claim(T, '<=', 1024))
 assert decide(under, claim(T, '<', 1024)).fails_at == (('T', 1024),)
 assert decide(assume(under, claim(T % 2, '==', 0)), claim(2*(T//2), '==', T)).holds
 assert decide(assume(Facts(), claim(T, '>=', C)), claim((T - C)//2, '<=', T)).holds
+assert impossible(assume(Facts(), claim(T % 2, '==', 3))) and impossible(assume(under, claim(T, '==', 2*C + 1))) is False
 decide(Facts(), claim((T - 3)//2 + 1, '<=', T))
 
 # %% [markdown]

@@ -14,11 +14,14 @@
 # %%
 #| hide
 #| export
-import dataclasses, inspect, itertools, typing
+import dataclasses, enum, inspect, itertools, numbers, re, typing
+from collections import abc
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-from bendml.shape.sizes import Dim, DimError, named, parse_dim
+import numpy as np
+
+from bendml.shape.sizes import Dim, DimError, named, names_of, parse_dim
 from bendml.shape.messages import ShapeError, place_of_code
 
 
@@ -99,28 +102,43 @@ def spelled(sizes: typing.Iterable[Dim | int], dtype: str = '') -> str:
 def _spec(rank: int | None, sizes: Any) -> ArraySpec:
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
     if rank is not None and len(sizes) != rank:
-        raise DimError(f'{"Vec" if rank == 1 else "Mat"} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}')
+        name, shown = ('Vec', 'Mat')[rank - 1], ', '.join(map(_written, sizes))
+        other = f'{("Arr", "Vec", "Mat", "Arr")[min(len(sizes), 3)]}[{shown or "()"}]'
+        if len(sizes) == 1 and isinstance(sizes[0], str) and len(parts := sizes[0].replace(',', ' ').split()) == rank:
+            other = f'{name}[{", ".join(map(_written, parts))}]'
+        raise DimError(f'{name} has {rank} size{"s"*(rank > 1)}, not {len(sizes)}; write {other}?')
     read = [read_size(s) for s in sizes if sizes != ((),)]
     return ArraySpec(tuple(s for s, _ in read), tuple(f for _, f in read))
 
 
 # %%
 #| export
-class Vec:
+def _written(size: Any) -> str: return f'"{size}"' if isinstance(size, str) else str(size)
+
+
+# %%
+#| export
+class _Brackets:
+    def __init__(self, *sizes): raise DimError(f'write brackets: {type(self).__name__}[{", ".join(map(_written, sizes)) or "n, d"}]')
+
+
+# %%
+#| export
+class Vec(_Brackets):
     "An array with one axis: `Vec[n]`."
     def __class_getitem__(cls, size) -> ArraySpec: return _spec(1, size)
 
 
 # %%
 #| export
-class Mat:
+class Mat(_Brackets):
     "An array with two axes: `Mat[rows, columns]`."
     def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(2, sizes)
 
 
 # %%
 #| export
-class Arr:
+class Arr(_Brackets):
     "An array with any number of axes: `Arr[B, T, C]`; `Arr[()]` is a number that NumPy holds."
     def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(None, sizes)
 
@@ -229,9 +247,32 @@ class DictSpec:
     def __str__(self): return '{' + ', '.join(f'{k!r}: {s}' for k, s in self.items) + '}'
 
 
+# %% [markdown]
+# A value that is no array has no shape: a text, a random generator, an object. In a trace it is [opaque](21d_opaque.ipynb),
+# unless its type says which values there are.
+
 # %%
 #| export
-Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec | ManySpec
+@dataclass(frozen=True)
+class OpaqueSpec:
+    "A value of a class that says nothing of shapes: `rng: np.random.Generator`, `name: str`."
+    cls: type
+    name: str = ''
+    def __str__(self): return f'a {self.cls.__name__}'
+
+
+# %%
+#| export
+@dataclass(frozen=True)
+class OneSpec:
+    "One of some values: `Literal[\"valid\", \"same\"]`, or a member of an Enum."
+    values: tuple[Any, ...]
+    def __str__(self): return ' or '.join(map(repr, self.values))
+
+
+# %%
+#| export
+Spec = ArraySpec | TupleSpec | DictSpec | SizeSpec | MaybeSpec | ManySpec | OpaqueSpec | OneSpec
 
 
 # %% [markdown]
@@ -247,17 +288,42 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     if isinstance(written, Spec) or written is None: return written
     if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
     if written is int and name: return SizeSpec(Dim(name))
-    if written in (int, float, bool): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if written in (int, float, bool, complex): return ArraySpec((), dtype='' if written is float else written.__name__)
+    if typing.get_origin(written) is typing.Literal: return OneSpec(typing.get_args(written))
     if type(None) in (kinds := typing.get_args(written)) and len(kinds) == 2:
         return _maybe(read_annotation(kinds[kinds[0] is type(None)], scope, name))
     if isinstance(written, dict): return DictSpec(tuple((k, read_annotation(v, scope)) for k, v in written.items()))
     if isinstance(written, list): return [read_annotation(w, scope) for w in written]
+    if isinstance(written, tuple) and written and all(isinstance(w, Dim | int | str | typing.TypeVar) for w in written): _no_tuple(written)
     if isinstance(written, tuple): return TupleSpec(tuple(read_annotation(w, scope) for w in written))
     if hasattr(written, 'dim_str') and hasattr(written, 'dtypes'): return _jaxtyping(written)
     if typing.get_origin(written) is tuple and typing.get_args(written)[-1:] == (...,):
         return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
     if typing.get_origin(written) is tuple: return TupleSpec(tuple(read_annotation(a, scope) for a in typing.get_args(written)))
-    return _record(written)
+    if typing.get_origin(written) in (list, abc.Sequence): return (inner := read_annotation(typing.get_args(written)[0], scope)) and ManySpec(inner)
+    if isinstance(written, type) and issubclass(written, _Brackets | _Wrapper):
+        sizes = 'n' if written is Vec else 'Mat[n, d]' if issubclass(written, _Wrapper) else 'n, d'
+        raise DimError(f'{written.__name__} says no sizes; write {written.__name__}[{sizes}]')
+    return _record(written) or _opaque(written, name)
+
+
+# %%
+#| export
+def _no_tuple(written: tuple) -> None:
+    shown, name = ', '.join(map(_written, written)), ('Vec', 'Mat', 'Arr')[min(len(written), 3) - 1]
+    raise DimError(f'({shown}) could be an array or a tuple; write {name}[{shown}] for an array, tuple[{shown}] for several sizes')
+
+
+# %%
+#| export
+def _opaque(written: Any, name: str) -> OpaqueSpec | OneSpec | None:
+    if not isinstance(written, type) or typing.get_origin(written) or typing.is_typeddict(written): return None
+    if issubclass(written, enum.Enum): return OneSpec(tuple(written))
+    for kind, dtype in (np.bool_, 'bool'), (np.integer, 'int'), (np.number, ''), (numbers.Integral, 'int'), (numbers.Number, ''):
+        if issubclass(written, kind): return ArraySpec((), dtype=dtype)
+    container = written in (object, list, tuple, dict, set, frozenset, type) or hasattr(written, '__array__')
+    unclear = written.__module__ == 'collections.abc' or getattr(written, '_is_protocol', False)
+    return None if container or unclear else OpaqueSpec(written, name)
 
 
 # %%
@@ -308,12 +374,34 @@ def _jaxtyping(written: Any) -> ArraySpec:
 
 # %%
 #| export
+def names_in(spec: Any) -> frozenset[str]:
+    "The names of sizes that occur in an annotation."
+    match spec:
+        case ArraySpec(sizes): return frozenset().union(*map(names_of, sizes))
+        case SizeSpec(size): return names_of(size)
+        case MaybeSpec(inner) | ManySpec(inner): return names_in(inner)
+        case TupleSpec(items) | list(items): return frozenset().union(*map(names_in, items))
+        case DictSpec(items): return frozenset().union(*(names_in(s) for _, s in items))
+    return frozenset()
+
+
+# %%
+#| export
 @dataclass(frozen=True)
 class Signature:
     "A function's parameters and result, as far as they speak of shapes."
     params: tuple[tuple[str, Spec | None], ...]
     result: Spec | None
     python: inspect.Signature = dataclasses.field(compare=False)
+
+    @property
+    def given(self) -> frozenset[str]:
+        "The names of sizes that a call binds."
+        return frozenset().union(*(names_in(s) for _, s in self.params))
+    @property
+    def found(self) -> frozenset[str]:
+        "Those that only the result has."
+        return names_in(self.result) - self.given
 
 
 # %%
@@ -329,8 +417,18 @@ def _scope(f: Callable) -> dict[str, Any]:
 
 # %%
 #| export
-def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signature:
-    "Read a function's annotations; `extra` adds or replaces some (`return` for the result)."
+def _with_default(spec: Any, name: str, default: Any, named: frozenset[str]) -> Any:
+    "`w: Vec[d] = None` may be None; an int or text with a default is a setting, unless the annotations name the int as a size."
+    inner = spec.inner if isinstance(spec, MaybeSpec) else spec
+    setting = isinstance(inner, SizeSpec) and inner.size == Dim(name) and name not in named
+    if default is None: return _maybe(inner)
+    return None if setting or isinstance(inner, OneSpec) or isinstance(inner, OpaqueSpec) and inner.cls in (str, bytes) else spec
+
+
+# %%
+#| export
+def read_signature(f: Callable, extra: dict[str, Any] | None = None, where: tuple[str, ...] = (), known: Any = ()) -> Signature:
+    "Read a function's annotations; `extra` adds or replaces some (`return` for the result); a parameter that is `known` needs none."
     python, scope = inspect.signature(f), _scope(f)
     written = {n: p.annotation for n, p in python.parameters.items()} | {'return': python.return_annotation} | (extra or {})
     if unknown := set(extra or {}) - {*python.parameters, 'return'}:
@@ -339,8 +437,12 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None) -> Signatur
     for name, a in written.items():
         try: read[name] = None if a is inspect.Parameter.empty else read_annotation(a, scope, '' if name == 'return' else name)
         except DimError as e: raise ShapeError(f'{name}: {e}', place=place_of_code(f.__code__)) from None
+    named = frozenset(re.findall(r'\w+', ' '.join(where)))
     for name, p in python.parameters.items():
-        if isinstance(read[name], SizeSpec) and written[name] is int and p.default is not p.empty: read[name] = None
+        others = named.union(*(names_in(s) for n, s in read.items() if n != name))
+        if p.default is not p.empty: read[name] = _with_default(read[name], name, p.default, others)
+        inner = read[name].inner if isinstance(read[name], MaybeSpec) else read[name]
+        if name in known and isinstance(inner, OpaqueSpec | OneSpec): read[name] = None
     return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)
 
 
@@ -352,4 +454,5 @@ for name, spec in read_signature(step).params: print(f'{name:7}{spec}')
 # ## What this does not show
 #
 # An annotation for any number of axes (`"*batch C"`) is refused: a function is checked for a number of axes that is known.
-# An `int` parameter that has a default is not a size but a setting; the function is checked for the value it is called with.
+# An `int` parameter that has a default is a size if the other annotations or a condition name it; otherwise it is a setting, as
+# a text with a default is, and the function is checked for the value it is called with.

@@ -142,7 +142,9 @@ def copied(x: Array, new: Array) -> Array:
 
 def view(x: Array, new: Array) -> Array:
     "An array that shares its numbers with another."
-    if new.dtype == x.dtype: object.__setattr__(new, 'known', x.known)
+    if new.dtype == x.dtype:
+        object.__setattr__(new, 'known', x.known)
+        object.__setattr__(new, 'sure', x.sure or new.sure)
     return new
 
 
@@ -150,12 +152,14 @@ def view(x: Array, new: Array) -> Array:
 #| export
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    current().state.get('fixed', {}).pop(id(x), None)
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
     if x.known: x.known.range = union(x.known.range, r)
 
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
+    object.__setattr__(x, 'sure', x.dtype == bool)
     if x.known: x.known.range = UNBOUNDED
 
 

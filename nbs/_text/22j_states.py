@@ -21,7 +21,8 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, substitute
 from bendml.shape.facts import claim
-from bendml.shape.trace import current, holds, refuse
+from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import OPS, Array, Size, as_dim, one_entry, size_value
 from bendml.shape.ranges import as_size, forget, range_of, view
 from bendml.shape.elementwise import same
@@ -35,13 +36,22 @@ from bendml.shape.elementwise import same
 class Turns:
     "Something to iterate over whose length is not known: `item(k)` is its element number k."
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
+    listed = None  # for several values that are a parameter: the list that NumPy may take
     def __iter__(self):
         refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
     def __len__(self): refuse('the length of this is not known here')
+    def __bool__(self): return branch(claim(self.count, '>=', 1))
+    def __getitem__(self, i):
+        if (at := as_dim(i)) is None: refuse('part of several values, of which it is not known how many there are', hint='write a for loop')
+        if at.const is not None and at.const < 0: at = self.count + at
+        inside = holds(claim(at, '>=', 0)).holds and holds(claim(at, '<', self.count)).holds
+        return self.item(at) if inside else refuse(f'element {i} of several values, and there may be fewer', hint=FEWER)
 
 
 # %%
 #| export
+FEWER = 'test it first: if len(...) == 0: raise ValueError("nothing given")'
+
 def as_turns(values: Any) -> Turns | None:
     "The turns of an iterable; None if it can simply be iterated over."
     if isinstance(values, Turns): return values
@@ -196,6 +206,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     "What is known of a value, as something that compares."
     trace = current()
     if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype), _range_mark(value)
+    if type(value) is Opaque: return 'opaque', value._class_.__name__, id(value) if value._fixed_ else 0
     if (dim := as_dim(value)) is not None and not isinstance(value, bool): return 'int', trace.facts.normal(dim)
     if isinstance(value, float | complex | str | bytes | bool | type(None) | np.generic): return type(value).__name__, repr(value)
     if isinstance(value, np.ndarray): return 'ndarray', value.shape, str(value.dtype), _checksum(value)
@@ -247,7 +258,7 @@ def _place(it: Iterator, inside: Callable) -> tuple:
 #| export
 def _range_mark(x: Array) -> tuple:
     r = range_of(x)
-    return 'range', r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
+    return 'range', x.sure, r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
 
 def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."

@@ -80,6 +80,13 @@ DIRECT = {'super', 'locals', 'globals', 'vars', 'dir', 'eval', 'exec'}  # these 
 
 # %%
 #| export
+def _is_text(node: ast.expr) -> bool:
+    "May this be a text? Then `%` fills it in."
+    return isinstance(node, ast.JoinedStr | ast.Name | ast.Attribute) or isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+# %%
+#| export
 class _Loops(ast.NodeTransformer):
     "Pass calls, loops and lists through our hands; every new node keeps the place of the old one."
     @staticmethod
@@ -91,6 +98,38 @@ class _Loops(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node
         return self._at(node, ast.Call(ast.Name('__bendml_call__', ast.Load()), [node.func, *node.args], node.keywords))
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        return self._at(node, _hook('dtype', node.value)) if node.attr == 'dtype' and isinstance(node.ctx, ast.Load) else node
+
+    def visit_Compare(self, node):
+        plain = len(node.ops) > 1 or not isinstance(node.ops[0], ast.Is | ast.IsNot) or any(isinstance(side, ast.Constant) and side.value is None
+                                                                                             for side in (node.left, *node.comparators))
+        self.generic_visit(node)
+        if plain: return node
+        same = self._at(node, _hook('is', node.left, *node.comparators))
+        return same if isinstance(node.ops[0], ast.Is) else self._at(node, ast.UnaryOp(ast.Not(), same))
+
+    def visit_Match(self, node):
+        self.generic_visit(node)
+        patterns = [p for case in node.cases for p in ast.walk(case.pattern)]
+        asks = any(isinstance(p, ast.MatchClass) or isinstance(p, ast.MatchSingleton) and p.value is not None for p in patterns)
+        if asks: node.subject = self._at(node.subject, _hook('subject', node.subject))
+        return node
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        return self._at(node, _hook('percent', node.left, node.right)) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node
+
+    def visit_JoinedStr(self, node):
+        self.generic_visit(node)
+        return self._at(node, _hook('text', self._at(node, _hook('listening')), node))
+
+    def visit_FormattedValue(self, node):
+        self.generic_visit(node)
+        if isinstance(node.format_spec, ast.Call): node.format_spec = node.format_spec.args[1]  # a JoinedStr again
+        return node
 
     def visit_Subscript(self, node):
         self.generic_visit(node)

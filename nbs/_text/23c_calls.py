@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import contextlib, math, operator, os, random, sysconfig, time, types, warnings
+import contextlib, functools, math, operator, os, random, sysconfig, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 
@@ -17,6 +17,7 @@ import numpy as np
 from bendml.shape.facts import claim
 from bendml.shape.sizes import Dim
 from bendml.shape.trace import branch, choose, holds, refuse, user_frame
+from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, entries, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, size_value)
 from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
@@ -25,6 +26,7 @@ from bendml.shape.moves import shape_of
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.loops import comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
+from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # their rules
 
 # %% [markdown]
@@ -36,7 +38,6 @@ from bendml.shape import indexing, joining, making, moves, products, reductions,
 
 # %%
 #| export
-STDLIB = (sysconfig.get_path('stdlib'), '<frozen', os.path.dirname(np.__file__))
 ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
 
@@ -45,16 +46,22 @@ ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     "What `f(*args, **kwargs)` does in a trace."
     tick()
+    if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
-    if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs)): return perform(f, args, kwargs)
+    if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
+    if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
         if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
+    if isinstance(f, functools._lru_cache_wrapper):
+        args = tuple(map(plain_type, args))
+        return call(f.__wrapped__, *args, **kwargs) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
+    if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
-    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
+    if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return _random(f.__name__, args, kwargs)
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
@@ -69,6 +76,10 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 # %%
 #| export
+def _has_dtype(args: tuple, kwargs: dict) -> bool:
+    "Is one of them the dtype of an array, which need not be known?"
+    return any(type(v) is Opaque and v._like_ is not None for v in (*args, *kwargs.values()))
+
 def _known(f: Any) -> bool:
     try: return f in ALWAYS
     except TypeError: return False
@@ -76,10 +87,7 @@ def _known(f: Any) -> bool:
 
 # %%
 #| export
-def _traced(f: types.FunctionType) -> types.FunctionType | None:
-    if f.__code__.co_filename.startswith(STDLIB) and 'site-packages' not in f.__code__.co_filename: return None
-    if f.__code__.co_filename.startswith(STDLIB[2]) or (f.__module__ or '').startswith('bendml.shape.'): return None
-    return copy_of(f)
+def _traced(f: types.FunctionType) -> types.FunctionType | None: return None if from_outside(f) else copy_of(f)
 
 
 # %%
@@ -278,12 +286,11 @@ SPECIAL: dict[Any, Callable] = {
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed,
-    type: lambda v, *rest: np.ndarray if type(v) is Array else int if type(v) is Size else type(v, *rest),
     round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
-    bool: lambda v=False: bool(v), slice: slice, isinstance: isinstance, getattr: getattr, hasattr: hasattr,
+    bool: lambda v=False: bool(v), slice: slice,
     math.prod: lambda values, start=1: _multiplied(values, start),
     random.random: lambda: number(float), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
-    operator.index: lambda v: v if type(v) is Size else operator.index(v),
+    operator.index: lambda v: v if type(v) is Size else operator.index(v), **ANSWERS,
 }
 
 

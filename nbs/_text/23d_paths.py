@@ -15,17 +15,19 @@ from typing import Any, Callable
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
-from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
+from bendml.shape.facts import Claim, Facts, assume, bound, claim, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of, place_of_code
-from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
-from bendml.shape.trace import Trace, choose, current, refuse, tracing
+from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, Signature, SizeSpec, TupleSpec, names_in, spelled
+from bendml.shape.trace import Trace, choose, current, holds, refuse, tracing
+from bendml.shape.opaque import Opaque, Part
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
 from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
-from bendml.shape.states import Turns, fingerprint, outside
+from bendml.shape.states import FEWER, Growing, Turns, fingerprint, outside
 from bendml.shape.loops import MAX_SECONDS, Again
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
+from bendml.shape.unsaid import found_sizes, nothing_said, nothing_to_find
 from bendml.shape import calls  # what the copies' calls go through
 from bendml.shape.objects import Own, Watched, own_of, stand_in_for, take_notes
 
@@ -34,23 +36,46 @@ from bendml.shape.objects import Own, Watched, own_of, stand_in_for, take_notes
 
 # %%
 #| export
+_GENERATORS = {np.random.Generator: np.random.default_rng, np.random.RandomState: np.random.RandomState}  # what they draw has a rule
 _DTYPES = {'': np.float64, 'float': np.float64, 'int': np.int64, 'bool': np.bool_}
 _ROLES = {'in×out': ('in', 'out'), 'out×in': ('out', 'in')}
 
 
 # %%
 #| export
-def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
+def itself(size: Dim) -> Dim: return size
+
+def make(spec: Any, put: Callable[[Dim], Dim] = itself) -> Any:
     "A symbolic value for an annotation; `put` replaces its sizes."
     match spec:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
+        case OpaqueSpec(cls, name):
+            return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls, fixed=cls in (str, bytes))
+        case OneSpec(values): return next((v for v in values[:-1] if choose()), values[-1])
         case MaybeSpec(inner): return make(inner, put) if choose() else None
-        case ManySpec(inner): return Turns(unknown('n').size, lambda k: make(inner, put))
+        case ManySpec(inner): return _many(inner, put)
         case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
         case DictSpec(items): return {k: make(s, put) for k, s in items}
         case list(): return [make(s, put) for s in spec]
     return spec
+
+
+# %%
+#| export
+def _many(inner: Any, put: Callable[[Dim], Dim]) -> Turns:
+    "Values of one kind, of which nobody knows how many; arrays can be stacked, if there is one."
+    any_size = {n for n in names_in(inner) if n.startswith('?')}  # each has its own
+    def item(_: Any) -> Any:
+        own = {n: unknown('k').size for n in any_size}
+        return make(inner, (lambda size: put(substitute(size, own))) if own else put)
+    def listed() -> Growing:
+        if not holds(claim(turns.count, '>=', 1)).holds: refuse('there may be no array in it', hint=FEWER)
+        if any_size or not isinstance(inner, ArraySpec): refuse('their sizes may differ', hint='name the size, instead of Any')
+        return Growing([item(0)], [turns.count])
+    turns = Turns(unknown('n').size, item)
+    turns.listed = listed
+    return turns
 
 
 # %%
@@ -63,7 +88,10 @@ def _array(spec: ArraySpec, put: Callable[[Dim], Dim]) -> Array:
     parts = spec.factors or ((),)*rank
     axes = [axis(put(s), role=r, parts=tuple(map(put, p)), one='declared' if put(s) == 1 else '') for s, r,
             p in zip(spec.sizes, roles, parts)]
-    return ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype))), GIVEN)  # its numbers are the caller's word
+    sure = rank > 0 and spec.dtype not in _DTYPES and put is itself  # a parameter's is checked at the call, a result's as far as it is known
+    x = ranged(Array(axes, np.dtype(_DTYPES.get(spec.dtype, spec.dtype)), sure=sure), GIVEN)  # its numbers are the caller's word
+    if not rank and x.dtype == bool: current().state.setdefault('fixed', {})[id(x)] = [x, None]
+    return x
 
 
 # %%
@@ -78,21 +106,20 @@ def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
 
 # %%
 #| export
-def parts_of(spec: Any, name: str) -> list[tuple[str, ArraySpec | SizeSpec]]:
-    "The arrays and sizes in an annotation, each with the expression that reaches it."
+def parts_of(spec: Any, name: str, kinds: Any = ArraySpec | SizeSpec) -> list[tuple[str, Any]]:
+    "The arrays and sizes in an annotation, or its parts of other kinds, each with the expression that reaches it."
     match spec:
-        case ArraySpec() | SizeSpec(): return [(name, spec)]
-        case MaybeSpec(inner): return parts_of(inner, name)
-        case ManySpec(inner): return parts_of(inner, f'{name}[0]')
+        case MaybeSpec(inner): return parts_of(inner, name, kinds)
+        case ManySpec(inner): return parts_of(inner, f'{name}[0]', kinds)
         case TupleSpec(items, names, cls):
-            return [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]')]
-        case DictSpec(items): return [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]')]
-        case list(): return [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]')]
-    return []
+            return [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]', kinds)]
+        case DictSpec(items): return [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]', kinds)]
+        case list(): return [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]', kinds)]
+    return [(name, spec)] if isinstance(spec, kinds) else []
 
 def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
     "The arrays in an annotation, each with the expression that reaches it."
-    return [(path, s) for path, s in parts_of(spec, name) if isinstance(s, ArraySpec)]
+    return parts_of(spec, name, ArraySpec)
 
 
 # %% [markdown]
@@ -107,11 +134,18 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case MaybeSpec(inner): return None if value is None else fits(inner, value, what, put)
         case ManySpec(inner):
             if not isinstance(value, Turns | tuple | list): refuse(f'{what} is not several values', spec, type(value).__name__)
-            for v in (value.item(unknown('k').size),) if isinstance(value, Turns) else value: fits(inner, v, f'{what}, one of its parts', put)
+            if isinstance(value, Turns): value = value.item(unknown('k').size),
+            if isinstance(value, Growing): value = [v for v, _ in value.counted()]
+            for v in value: fits(inner, v, f'{what}, one of its parts', put)
         case SizeSpec(size):
             if (dim := as_dim(value)) is None or not (verdict := same(dim, put(size))).holds:
                 refuse(f'{what} is not that size', put(size), value, verdict=None if dim is None else verdict)
         case ArraySpec(): _array_fits(spec, value, what, put)
+        case OpaqueSpec(cls):
+            if not isinstance(value, cls) and not (type(value) is Opaque and value._class_ is Part):
+                refuse(f'{what} is not {spec}', spec, _shown(value))
+        case OneSpec(values):
+            if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
             if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
@@ -134,7 +168,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     if isinstance(value, Watched): refuse(f'{what} is no array', wanted, f'an object of the class {type(value).__name__}')
     x = lift(value)
     if x.ndim != len(sizes):
-        refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
+        count = '1 axis' if x.ndim == 1 else f'{x.ndim} axes'
+        refuse(f'{what} has {count}, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
             refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
@@ -142,6 +177,9 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
         refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}', 'convert with .astype')
+    if spec.dtype not in _DTYPES and x.sure and x.dtype != kind:
+        refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}',
+               f'convert with .astype(np.{kind}), or make what it is computed from with dtype=np.{kind}')
 
 
 # %%
@@ -261,6 +299,8 @@ def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
 
 # %%
 #| export
+NONE = 'it may be None: test that first, `if ... is None`; or leave out the default None'
+
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
     place, tb, local = None, e.__traceback__, set()
@@ -268,9 +308,10 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         if '__bendml__' in tb.tb_frame.f_globals: place = place_at(tb.tb_frame.f_code, tb.tb_lasti)
         local |= {*tb.tb_frame.f_code.co_cellvars}
         tb = tb.tb_next
-    text = str(e).replace(' (expected ', ', expected ')
+    text = str(e).replace(' (expected ', ', expected ').replace("'Array'", "'ndarray'").replace("'Size'", "'int'")
     known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
     hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
+    if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
@@ -284,6 +325,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
 #| export
 def _shown(value: Any) -> str:
     if type(value) is Array: return str(value)
+    if isinstance(value, Growing) and not value.plain(): return f'a list of {value.total()}'
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
 
@@ -333,9 +375,7 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
         elif is_number(p): value = number(float)
         elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default
-        else: raise ShapeError(f'the parameter {name} of {f.__name__} has no shape and no default', 'an annotation', 'none',
-                               f'write {name}: Mat[...], {name}: int for a size, {name}: float for a number, or give it a default',
-                               place=place_of_code(f.__code__))
+        else: raise nothing_said(name, p, f)
         if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
         else: args.append(value)
     return args, kwargs
@@ -376,14 +416,19 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
-        if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature.result, result, trace, f)
+        if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature, result, trace, f)
         _still_fit(signature, given, trace, f)
         return result
+    if where and (no := impossible(start_facts(where))) is not False:
+        what = 'no sizes satisfy it' if no else 'no small sizes satisfy it, and no others are known'
+        raise ShapeError(f'where={list(where)}: {what}',
+                         hint='sizes are at least 1, unless it has a lower bound for them, such as "n >= 0"', place=place_of_code(f.__code__))
     paths = _all_paths(run, start_facts(where))
     done = [p for p in paths if not p.raised]
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
                          place=place_of_code(f.__code__))
+    nothing_to_find([p.trace.state.get('found', {}) for p in done], signature, f)
     decided = {}
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
@@ -401,8 +446,8 @@ def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
 
 # %%
 #| export
-def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
-    try: fits(spec, result, 'the result')
+def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:
+    try: fits(signature.result, result, 'the result', found_sizes(signature, result))
     except ShapeError as e:
         e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
         raise
@@ -500,6 +545,5 @@ report, report.requires
 # ## What this does not show
 #
 # An exception that the function raises itself is taken for a condition on its caller, whatever it says. Of a result's
-# numbers only the kind is compared, and an annotation without a dtype is traced as float64: what a function does
-# for another dtype (`if x.dtype == ...`) goes unseen, and a float64 where `F32[...]` is declared goes unseen, since a Python float, which NumPy
-# fits to the array, is not told from a float64.
+# numbers only what is certain is compared: `np.zeros(n)` is no `F32[Vec[n]]`, nor is a float32 to which that is added; but what
+# comes of a reduction, or of an array whose annotation names no dtype, goes unseen.

@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import threading
+import difflib, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterator
@@ -16,7 +16,8 @@ from typing import Any, Callable, Iterator
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import parse_claim
 from bendml.shape.messages import ShapeError, place_of_code
-from bendml.shape.annotations import Signature, SizeSpec, TupleSpec
+from bendml.shape.annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
+from bendml.shape.opaque import Opaque
 from bendml.shape.objects import Own
 from bendml.shape.paths import Report, _is_self, check, is_number, parts_of, split_conditions, start_facts
 
@@ -110,6 +111,7 @@ class Checks:
 
     def _checked(self, statics: dict[str, Any]) -> Report:
         _names_are_known(self, Report('', 0, 0, (), (), ''))
+        _defaults_fit(self)
         guess = Guess(self, statics, self.promised())
         for _ in range(ROUNDS):
             guess.used = False
@@ -146,22 +148,45 @@ def _says(report: Report) -> tuple: return report.requires, report.own, report.r
 def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return all(_equal(known[n], wanted[n]) for n in known)
 
 def _equal(a: Any, b: Any) -> bool:
-    try: return a is b or type(a) is type(b) and bool(a == b)
+    try: return a is b or type(a) is type(b) is not Opaque and bool(a == b)
     except Exception: return False
 
 
 # %%
 #| export
 def _names_are_known(shapes: Checks, report: Report) -> None:
-    "Refuse a name in the result or a condition that no parameter has."
-    given = {n for name, spec in shapes.params(report) for n in _names(spec, name)}
-    wanted = {n: 'the result' for n in _names(shapes.signature.result, 'result') if not (report.own and report.own.gives)}
-    wanted |= {n: f'where={list(shapes.where)}' for c in shapes.claims for n in names_of(c.dim)}
-    wanted |= {n: f'self.{a}' for a, s in _sets(shapes, report) for n in _names(s, a)}
+    "Refuse a name in a condition that no parameter has, and one in the result that is a slip, or cannot be found."
+    given = frozenset().union(*(names_in(s) for _, s in shapes.params(report)))
+    add = 'add a parameter {0}: int, or annotate what has this size (of self: attributes of the class, above the method)'
+    unknown = lambda what, n, hint: ShapeError(f'{what} names {n}, which no parameter has', hint=hint, place=place_of_code(shapes.f.__code__))
+    wanted = {n: f'where={list(shapes.where)}' for c in shapes.claims for n in sorted(names_of(c.dim))}
+    wanted |= {n: f'self.{a}' for a, s in _sets(shapes, report) for n in sorted(names_in(s))}
     for n, what in wanted.items():
-        if n not in given and not n.startswith('?'):
-            raise ShapeError(f'{what} names {n}, which no parameter has', hint=f'add a parameter {n}: int, or annotate what has this size (of self: attributes of the class, above the method)',
-                             place=place_of_code(shapes.f.__code__))
+        if n not in given and not n.startswith('?'): raise unknown(what, n, _near(n, given) or add.format(n))
+    if report.own and report.own.gives: return
+    alone = {str(s) for _, p in parts_of(shapes.signature.result, '', ArraySpec) for s in p.sizes}
+    for n in sorted(n for n in names_in(shapes.signature.result) - given if not n.startswith('?')):
+        if (near := _near(n, given)): near += '; for a size that is found when it runs, write Any or a name less like it'
+        if near or n not in alone:
+            raise unknown('the result', n, near or 'it is in no place of an array alone, so that it cannot be found: annotate a parameter with it, or write Any')
+
+
+# %%
+#| export
+def _near(name: str, given: frozenset[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(given), 1)
+    return f'did you mean {near[0]}?' if near else ''
+
+
+# %%
+#| export
+def _defaults_fit(shapes: Checks) -> None:
+    "Refuse a size whose default is none."
+    for name, spec in shapes.signature.params:
+        default, least = shapes.signature.python.parameters[name].default, shapes.lower.get(name, 1)
+        if isinstance(spec, SizeSpec) and isinstance(default, int) and least is not None and default < least:
+            raise ShapeError(f'the default of {name} is {default}, and sizes are at least {least}', f'{name} >= {least}', default,
+                             f'say that it may be: @typed(where="{name} >= {default}")', place=place_of_code(shapes.f.__code__))
 
 
 # %%
@@ -169,12 +194,6 @@ def _names_are_known(shapes: Checks, report: Report) -> None:
 def _sets(shapes: Checks, report: Report) -> list[tuple[str, Any]]:
     "The annotated attributes that a method sets."
     return [(n, s) for n, s in shapes.attributes().items() if n in report.own.sets] if report.own else []
-
-
-# %%
-#| export
-def _names(spec: Any, name: str) -> set[str]:
-    return set().union(*(names_of(s) for _, p in parts_of(spec, name) for s in ((p.size,) if isinstance(p, SizeSpec) else p.sizes)))
 
 
 # %%

@@ -96,6 +96,14 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # | some number | `lr: float` |
 # | a condition | `@typed(where="C % H == 0")`, `where=["T <= 1024", "ids < V"]` |
 # | a size that may be 0 | `where="P >= 0"`; without it a size is at least 1 |
+# | a size with a default | `k: int = 3`, where an annotation names it: `-> Vec["n + k"]` |
+# | a size that the data decide | a name that only the result has: `-> Mat[k, d]` |
+# | an array that may be left out | `w: Vec[d] = None`, or `w: Vec[d] | None` |
+# | arrays in a list | `xs: list[Vec[d]]` |
+# | a random generator, a text, an object | `rng: np.random.Generator`, `name: str`, `settings: Settings` |
+# | one of a few texts | `mode: Literal["same", "valid"]`, or an Enum |
+# | a function, or whatever else is the same at each call | `@typed(known={"f": np.tanh})` |
+# | float32, and nothing else | `F32[Mat[n, d]]` |
 # | several results | `-> tuple[float, Mat[n, d]]` |
 # | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}` |
 # | what an object holds | in its class, above the methods: `w: Vec[d]`, `k: int` for a size, `lr: float` |

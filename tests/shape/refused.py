@@ -179,7 +179,7 @@ def try_two_steps(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
 
 @typed
 def handler_of_another_shape(x: Mat[n, n], y: Vec[n]) -> Mat[n, n]:
-    "the result has 1 axes, not 2"
+    "the result has 1 axis, not 2"
     try: z = np.linalg.inv(x)
     except np.linalg.LinAlgError as e: z = y
     return z
@@ -644,7 +644,7 @@ def more_than_there_are(x: Vec[n]) -> Vec[3]:
 
 @typed
 def a_draw_for_each(x: Vec[n]) -> float:
-    "the result has 1 axes, not 0"
+    "the result has 1 axis, not 0"
     return np.random.default_rng(0).normal(x, 1.0)
 
 
@@ -656,7 +656,7 @@ def correlate_is_valid(x: Vec[n]) -> Vec['2*n-1']:
 
 @typed
 def none_entry_by_entry(x: Vec[n]) -> Vec[n]:
-    "None is compared with an array, entry by entry"
+    "None meets an array, entry by entry"
     return x if x != None else x[:1]
 
 
