@@ -258,6 +258,9 @@ def sort(a, axis=-1, **_):
     return copied(x, Array((_flat(x),) if axis is None else x.axes, x.dtype))
 
 
+@rule(np.sort_complex)
+def sort_complex(a): return Array(lift(a).axes, dtypes(np.sort_complex, [lift(a)])[0])
+
 @rule('sort in place')
 def sort_in_place(a, axis=-1, **_): axis_number(axis, a.ndim)
 
@@ -294,6 +297,9 @@ def partition(a, kth, axis=-1, **_):
 
 # %%
 #| export
+@rule('partition in place')
+def partition_in_place(a, kth, axis=-1, **_): _kth(a, kth, axis)
+
 @rule(np.argpartition)
 def argpartition(a, kth, axis=-1, **_):
     _kth(lift(a), kth, axis)
@@ -302,7 +308,7 @@ def argpartition(a, kth, axis=-1, **_):
 
 # %%
 #| export
-METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
+METHODS |= {'sort': 'sort in place', 'partition': 'partition in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
 
 
 # %% [markdown]

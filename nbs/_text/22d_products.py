@@ -339,6 +339,8 @@ def pinv(a, *_, **__):
 #| export
 @rule(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
+    count = lift(x).ndim if axis is None else len(axis_numbers(axis, lift(x).ndim))
+    if count > 2 and (ord is not None or axis is not None): refuse(f'a norm over {count} axes', 'one axis, or two', count, 'say which: axis=...')
     return OPS[np.sum].shape(elementwise(np.absolute, [lift(x)*1.0]), axis, keepdims=keepdims)
 
 @rule(np.linalg.matrix_rank)

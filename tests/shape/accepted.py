@@ -2,7 +2,7 @@
 import math, random
 import numpy as np
 from numpy import zeros as zz
-from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
+from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, rule, typed
 
 B, T, C, H, D, V, N, P, n, m, d, p, k, h, w, s = dims('B T C H D V N P n m d p k h w s')
 
@@ -362,3 +362,26 @@ def guarded_by_sum(x: Vec[n]) -> float:
     if m.any(): m[:] = False
     if m.sum() == 0: return 0.0
     return x[m].max()
+
+
+def halved(a, axis=-1): return a.tolist()[::2]
+
+@rule(halved)
+def _(a, axis=-1):
+    if a.ndim == 1: return np.zeros((a.shape[-1] + 1)//2)
+    rows = [np.arange(a.shape[-1]//2 + 1) for _ in range(len(a))]
+    return np.stack(rows).astype(complex)
+
+@typed
+def with_a_rule(x: Vec[n]) -> Vec['(n + 1)//2']: return halved(x)
+
+@typed
+def with_a_rule_of_rows(x: Mat[n, d]) -> Mat[n, 'd//2 + 1']: return halved(x, axis=1)
+
+@typed
+def spectrum(x: Mat[n, m]) -> tuple[Mat[n, 'm//2 + 1'], Mat[n, m]]:
+    s = np.fft.rfft(x, axis=1)*np.fft.rfftfreq(x.shape[1])
+    return s, np.fft.irfft(s, n=x.shape[1])
+
+@typed
+def one_number(x: Mat[n, d]) -> float: return x.sum(keepdims=True).item() + x[0].item(0)

@@ -2,7 +2,7 @@
 import math, random
 import numpy as np
 from numpy import zeros as zz
-from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
+from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, refuse, rule, typed
 
 B, T, C, H, D, V, N, P, n, m, d, p, k, h, w, s = dims('B T C H D V N P n m d p k h w s')
 
@@ -247,8 +247,8 @@ def bool_vec(x: Vec[n]) -> Vec[n]:
 
 @typed
 def no_rule(x: Vec[n]) -> Vec[n]:
-    "numpy.apply_along_axis has no shape rule"
-    return np.apply_along_axis(np.sort, 0, x)
+    "numpy.require has no shape rule"
+    return np.require(x, float)
 
 
 @typed
@@ -501,3 +501,49 @@ def nonzero_of_what_was(x: Vec[n]) -> float:
     x[0] = 0
     b = np.nonzero(x)[0]
     return (a - b).sum()
+
+
+@typed
+def needs_the_numbers(x: Vec[n]) -> Vec[n]:
+    "the values of an array are needed here, and a trace has none"
+    return np.array([v*2 for v in x.tolist()])
+
+
+def wrong_rule(x): return x.tolist()
+
+@rule(wrong_rule)
+def _(x):
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
+    return x @ np.ones(3)
+
+@typed
+def refused_by_a_rule(x: Vec[n]) -> Vec[n]:
+    "wrong_rule: a matrix is needed"
+    return wrong_rule(x)
+
+@typed
+def refused_in_a_rule(x: Mat[n, d]) -> Vec[n]:
+    "in the rule of wrong_rule: matmul: the left side has d columns, the right side 3 rows"
+    return wrong_rule(x)
+
+
+def zeros_says_the_rule(x): return x.argmax(axis=1)
+
+@rule(zeros_says_the_rule)
+def _(x): return np.zeros(len(x), int)
+
+@typed
+def numbers_of_a_rule(x: Mat[n, d], y: Vec[m]) -> Vec[n]:
+    "nothing bounds the numbers of this index"
+    return y[zeros_says_the_rule(x)]
+
+
+def doubled(a): return np.concatenate([a, a]).tolist()
+
+@rule(doubled)
+def _(a): return np.zeros((*a.shape[:-1], 2*a.shape[-1]))
+
+@typed
+def result_of_a_rule(x: Vec[n]) -> Vec[n]:
+    "the result has size 2*n on axis 0, not n"
+    return doubled(x)
