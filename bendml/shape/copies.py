@@ -167,8 +167,8 @@ def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 # %% ../../nbs/23b_copies.ipynb #29c88cc1
 @lru_cache(2048)
-def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
-    "The code of the copy."
+def _compiled(code: types.CodeType, owner: str, file: str, places: bytes) -> types.CodeType | None:
+    "The code of the copy; two pieces of code that are equal to Python may stand in different places."
     if (node := function_node(code)) is None or code.co_flags & 0x2a0: return None  # generators and coroutines
     node = _clone(node)
     if isinstance(node, ast.Lambda):
@@ -208,7 +208,7 @@ def copy_of(f: types.FunctionType) -> types.FunctionType | None:
     if '__bendml__' in f.__globals__: return f
     parts = f.__qualname__.split('.')
     owner = parts[-2] if len(parts) > 1 and parts[-2] != '<locals>' else ''
-    try: code = _compiled(f.__code__, owner)
+    try: code = _compiled(f.__code__, owner, f.__code__.co_filename, f.__code__.co_linetable)
     except (SyntaxError, RecursionError): return None
     if code is None: return None
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
