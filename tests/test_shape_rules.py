@@ -440,6 +440,7 @@ WRONG = [  # refused, and NumPy fails at some sizes or makes another shape
     ('tensorsolve', lambda x, y: np.linalg.tensorsolve(x, y), 'a b c', 'a b'),
     ('vecdot', lambda x, y: np.vecdot(x, y), 'a b', 'a c'),
     ('matvec', lambda x, y: np.matvec(x, y), 'a b', 'a'),
+    ('matvec of vectors', lambda x, y: np.matvec(x, y), 'a', 'a'),
     ('apply_along_axis', lambda x: np.apply_along_axis(np.diff, 2, x), 'a b'),
     ('vectorize', lambda x, y: np.vectorize(larger_or_sum)(x, y), 'a', 'b'),
     ('piecewise', lambda x: np.piecewise(x, [x < 0], [1.0, 2.0, 3.0]), 'a'),

@@ -141,15 +141,18 @@ _newer('vecdot', _vecdot)
 
 # %%
 #| export
+def _enough(matrix: Array, vector: Array) -> None:
+    if matrix.ndim < 2 or not vector.axes: refuse('a matrix and a vector are needed', 'Mat<m, n>, Vec<n>', f'{matrix}, {vector}')
+
 def _matvec(x1, x2, /, out=None, **_):
     v = lift(x2, 1)
-    if not v.axes: refuse('a vector is needed', 'at least one axis', v, operand=1)
+    _enough(lift(x1), v)
     y = OPS[np.matmul].shape(x1, v[..., None] if v.ndim > 1 else v)
     return stored(y[..., 0] if v.ndim > 1 else y, out)
 
 def _vecmat(x1, x2, /, out=None, **_):
     v = lift(x1, 0)
-    if not v.axes: refuse('a vector is needed', 'at least one axis', v, operand=0)
+    _enough(lift(x2), v)
     y = OPS[np.matmul].shape(v[..., None, :] if v.ndim > 1 else v, x2)
     return stored(y[..., 0, :] if v.ndim > 1 else y, out)
 

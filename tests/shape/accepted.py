@@ -385,3 +385,28 @@ def spectrum(x: Mat[n, m]) -> tuple[Mat[n, 'm//2 + 1'], Mat[n, m]]:
 
 @typed
 def one_number(x: Mat[n, d]) -> float: return x.sum(keepdims=True).item() + x[0].item(0)
+
+
+@typed
+def einsum_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return np.einsum('bi,bj->ij', x, dy)
+
+@typed
+def einsum_turned(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return np.einsum('bi,bj->ij', dy, x).T
+
+@typed
+def einsum_gradient_of_time(x: Arr[B, T, D], dy: Grad[Arr[B, T, D]]) -> InOut[Mat[D, D]]: return np.einsum('bti,btj->ij', x, dy)
+
+@typed
+def einsum_forward(x: Mat[B, D], w: InOut[Mat[D, D]]) -> Mat[B, D]: return np.einsum('bi,ij->bj', x, w)
+
+@typed
+def einsum_back(dy: Grad[Mat[B, D]], w: InOut[Mat[D, D]]) -> Mat[B, D]: return np.einsum('bj,ij->bi', dy, w)
+
+@typed
+def einsum_two_layers(x: Mat[B, D], w: InOut[Mat[D, D]], v: InOut[Mat[D, D]]) -> Mat[B, D]: return np.einsum('bi,ij->bj', np.einsum('bi,ij->bj', x, w), v)
+
+@typed
+def tensordot_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return np.tensordot(x, dy, axes=(0, 0))
+
+@typed
+def einsum_of_samples(w: InOut[Mat[D, D]], x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return w - np.einsum('bi,bj->bij', x, dy).sum(0)

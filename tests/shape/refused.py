@@ -547,3 +547,45 @@ def _(a): return np.zeros((*a.shape[:-1], 2*a.shape[-1]))
 def result_of_a_rule(x: Vec[n]) -> Vec[n]:
     "the result has size 2*n on axis 0, not n"
     return doubled(x)
+
+
+@typed
+def wrong_einsum_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.einsum('bi,bj->ji', x, dy)
+
+
+@typed
+def wrong_einsum_gradient_swapped(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.einsum('bi,bj->ij', dy, x)
+
+
+@typed
+def wrong_einsum_gradient_of_time(x: Arr[B, T, D], dy: Grad[Arr[B, T, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.einsum('bti,btj->ji', x, dy)
+
+
+@typed
+def wrong_einsum_forward(x: Mat[B, D], w: InOut[Mat[D, D]]) -> Mat[B, D]:
+    "an activation meets the out axis of a weight"
+    return np.einsum('bi,ji->bj', x, w)
+
+
+@typed
+def wrong_einsum_back(dy: Grad[Mat[B, D]], w: InOut[Mat[D, D]]) -> Mat[B, D]:
+    "a gradient meets the in axis of a weight"
+    return np.einsum('bj,ji->bi', dy, w)
+
+
+@typed
+def wrong_tensordot_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.tensordot(dy, x, axes=(0, 0))
+
+
+@typed
+def wrong_einsum_of_samples(w: InOut[Mat[D, D]], x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "one of the two is stored the other way round"
+    return w - np.einsum('bi,bj->bij', dy, x).sum(0)
