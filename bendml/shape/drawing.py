@@ -41,6 +41,8 @@ def draw(name: str, args: tuple, kwargs: dict, old: bool = False) -> Any:
     names = (DISTRIBUTIONS | COUNTS)[name].split()
     given = dict(zip([*names, 'size'], args)) | kwargs
     shape, parameters = given.get('size'), [lift(given[n]) for n in names if given.get(n) is not None]
+    for i, p in enumerate(parameters):
+        if p.dtype.kind not in 'fiub': refuse(f'a parameter of {p.dtype}', 'real numbers', p, operand=i)
     axes = parameters[0].axes if parameters else ()
     for i, p in enumerate(parameters[1:], 1): axes = broadcast(Array(axes), p, 0, i)
     if shape is not None: axes = broadcast_to(Array(axes), tuple(shape_of(shape))).axes

@@ -104,6 +104,6 @@ def roots(p):
 @rule(np.poly)
 def poly(seq_of_zeros):
     x = lift(seq_of_zeros)
-    n = _row(x).axes[0].size if x.ndim < 2 else square(x).size
+    n = square(x).size if x.ndim == 2 else _row(x).axes[0].size
     not_empty([n], x)
     return Array((axis(n + 1),), dtypes(np.multiply, [x, 1.0])[0])
