@@ -106,6 +106,7 @@ CASES = [  # (what, the program, its arguments' shapes: names are sizes, "i:" wh
     ('eigh', lambda x: np.linalg.eigh(x + x.T), 'a a'),
     ('svd', lambda x: np.linalg.svd(x, full_matrices=False), 'a b'),
     ('svd full', lambda x: np.linalg.svd(x), 'a b'),
+    ('of complex numbers', lambda x: (np.linalg.svd(x + 1j)[1], np.linalg.eigh(x @ x.T + 0j)[0], np.linalg.slogdet(x @ x.T + 0j), np.linalg.cond(x + 1j), np.linalg.norm(x + 1j)), 'a b'),
     ('qr', lambda x: np.linalg.qr(x), 'a b'),
     ('pinv', lambda x: np.linalg.pinv(x), 'a b'),
     ('cov', lambda x: np.cov(x, rowvar=False), 'a 3'),

@@ -14,7 +14,7 @@ import numpy as np
 from .facts import claim
 from .messages import ShapeError, place_of
 from .trace import branch, choose, current, refuse, user_frame
-from .symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
+from .symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
 from .ranges import unknown
 from .elementwise import lift
@@ -72,7 +72,8 @@ def _entered(f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
     try: return copy(*args, **kwargs)
     except ShapeError as e:
         where = f', {os.path.basename(e.place.file)}:{e.place.line}' if e.place else ''
-        e.reason, e.place, e.hint = f'in {name}{where}: {e.reason}', frame and place_of(frame), e.hint or f'give it a rule: @rule({name})'
+        e.reason, e.place = f'in {name}{where}: {e.reason}', frame and place_of(frame)
+        if not e.hint or RULE in e.hint: e.hint = f'give it a rule: @rule({name}) above a function with its parameters that returns np.zeros(...) of the right shape'
         raise
     except Exception as e:
         if current().state.get('raised') is e: raise

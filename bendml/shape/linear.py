@@ -17,7 +17,7 @@ from .trace import refuse
 from .symbols import OPS, Array, axis, axis as axis_, rule
 from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from .reductions import axis_number, axis_numbers, not_empty
-from .products import _real, meet, square
+from .products import _magnitude, _real, meet, square
 
 # %% ../../nbs/22n_linear.ipynb #808de0bd
 @rule(np.linalg.eigvals)
@@ -54,7 +54,7 @@ def cond(x, p=None):
     if m.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', m, operand=0)
     if p not in (None, 2, -2): square(m)
     not_empty([a.size for a in m.axes], m)
-    return Array(m.axes[:-2], dtypes(np.true_divide, [Array((axis(1),), m.dtype), 1.0])[0])
+    return Array(m.axes[:-2], _magnitude(m))
 
 # %% ../../nbs/22n_linear.ipynb #3091e2ae
 def _as_many(left: tuple, right: tuple, x: Array) -> None:

@@ -226,6 +226,8 @@ def square(x: Array) -> Axis:
 # %% ../../nbs/22d_products.ipynb #30b6cd74
 def _real(x: Array) -> np.dtype: return dtypes(np.true_divide, [x, 1.0])[0]
 
+def _magnitude(x: Array) -> np.dtype: return dtypes(np.absolute, [Array(x.axes, _real(x))])[0]
+
 # %% ../../nbs/22d_products.ipynb #7d876ea8
 @rule(np.linalg.inv, np.linalg.cholesky)
 def inv(a, **_):
@@ -246,14 +248,14 @@ def det(a):
 
 # %% ../../nbs/22d_products.ipynb #85d2758a
 @rule(np.linalg.slogdet)
-def slogdet(a): return det(a), det(a)
+def slogdet(a): return det(a), Array(det(a).axes, _magnitude(lift(a)))
 
 # %% ../../nbs/22d_products.ipynb #63c1eaf9
 @rule(np.linalg.eigh)
 def eigh(a, UPLO='L'):
     x = lift(a)
     n = square(x)
-    return Array((*x.axes[:-2], axis(n.size)), _real(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
+    return Array((*x.axes[:-2], axis(n.size)), _magnitude(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
 
 # %% ../../nbs/22d_products.ipynb #de32e346
 @rule(np.linalg.eigvalsh)
@@ -329,7 +331,7 @@ def lesser(a: Axis, b: Axis) -> Axis:
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
     m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
-    s = Array((*x.axes[:-2], k), _real(x))
+    s = Array((*x.axes[:-2], k), _magnitude(x))
     if not compute_uv: return s
     left, right = ((m.size, n.size) if full_matrices else (k.size, k.size))
     return Array((*x.axes[:-1], axis(left)), _real(x)), s, Array((*x.axes[:-2], axis(right), n), _real(x))

@@ -287,6 +287,8 @@ def square(x: Array) -> Axis:
 #| export
 def _real(x: Array) -> np.dtype: return dtypes(np.true_divide, [x, 1.0])[0]
 
+def _magnitude(x: Array) -> np.dtype: return dtypes(np.absolute, [Array(x.axes, _real(x))])[0]
+
 
 # %%
 #| export
@@ -315,7 +317,7 @@ def det(a):
 # %%
 #| export
 @rule(np.linalg.slogdet)
-def slogdet(a): return det(a), det(a)
+def slogdet(a): return det(a), Array(det(a).axes, _magnitude(lift(a)))
 
 
 # %%
@@ -324,7 +326,7 @@ def slogdet(a): return det(a), det(a)
 def eigh(a, UPLO='L'):
     x = lift(a)
     n = square(x)
-    return Array((*x.axes[:-2], axis(n.size)), _real(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
+    return Array((*x.axes[:-2], axis(n.size)), _magnitude(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
 
 
 # %%
@@ -427,7 +429,7 @@ def lesser(a: Axis, b: Axis) -> Axis:
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
     m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
-    s = Array((*x.axes[:-2], k), _real(x))
+    s = Array((*x.axes[:-2], k), _magnitude(x))
     if not compute_uv: return s
     left, right = ((m.size, n.size) if full_matrices else (k.size, k.size))
     return Array((*x.axes[:-1], axis(left)), _real(x)), s, Array((*x.axes[:-2], axis(right), n), _real(x))

@@ -19,7 +19,7 @@ from bendml.shape.trace import refuse
 from bendml.shape.symbols import OPS, Array, axis, axis as axis_, rule
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
 from bendml.shape.reductions import axis_number, axis_numbers, not_empty
-from bendml.shape.products import _real, meet, square
+from bendml.shape.products import _magnitude, _real, meet, square
 
 
 # %% [markdown]
@@ -73,7 +73,7 @@ def cond(x, p=None):
     if m.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', m, operand=0)
     if p not in (None, 2, -2): square(m)
     not_empty([a.size for a in m.axes], m)
-    return Array(m.axes[:-2], dtypes(np.true_divide, [Array((axis(1),), m.dtype), 1.0])[0])
+    return Array(m.axes[:-2], _magnitude(m))
 
 
 # %% [markdown]

@@ -16,6 +16,8 @@ many = Annotated[Any, "many"]
 steps1 = Annotated[Any, "nsteps + 1"]
 frames = Annotated[Any, "1 + (n - width)//hop"]
 wide = Annotated[Any, "width"]
+wide_in = Annotated[Any, "d_in"]
+wide_out = Annotated[Any, "d_out"]
 freqs = Annotated[Any, "width//2 + 1"]
 
 
@@ -176,7 +178,17 @@ def smooth(psd: Vec[n], width: float = 5) -> Vec[n]:
     return psd * width / 2.0 - abs(psd) ** 2 % 3
 
 
+# A class.
+
+class Linear:
+    w: Mat[wide_in, wide_out]
+    def __init__(self, w: np.ndarray): self.w = w
+    @typed
+    def __call__(self, x: Mat[n, wide_in]) -> Mat[n, wide_out]: return x @ self.w
+
+
 def main():
+    print(Linear(np.ones((2, 3)))(np.ones((4, 2))).shape)
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(0, 1, 60))
     Phi = design_matrix(x, np.linspace(0, 1, 9), 0.1)
