@@ -447,6 +447,8 @@ WRONG = [  # refused, and NumPy fails at some sizes or makes another shape
     ('piecewise', lambda x: np.piecewise(x, [x < 0], [1.0, 2.0, 3.0]), 'a'),
     ('choose', lambda x, y: np.choose(np.argsort(x), [y, y]), 'a', 'a'),
     ('histogram2d', lambda x, y: np.histogram2d(x, y), 'a', 'b'),
+    ('normal of complex numbers', lambda x: np.random.default_rng(0).normal(x + 1j), 'a'),
+    ('poly of three axes', lambda x: np.poly(x), 'a a a'),
     ('diag_indices_from', lambda x: np.diag_indices_from(x), 'a b'),
     ('ravel_multi_index', lambda x, y: np.ravel_multi_index((np.argsort(y),), (len(x),)), 'a', 'b'),
     ('item', lambda x: x.item(), 'a'),

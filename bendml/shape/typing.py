@@ -139,7 +139,7 @@ def collecting():
 # %% ../../nbs/23f_typing.ipynb #2069c026
 def _typed(f: Callable, where: tuple[str, ...], keep: str, extra: dict[str, Any] | None = None,
            known: dict[str, Any] | None = None) -> Callable:
-    if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}')
+    if not isinstance(f, types.FunctionType): raise TypeError(f'@typed is for functions written in Python, not {type(f).__name__}; give others a rule: @rule')
     first = next(iter(inspect.signature(f).parameters), None)
     try:
         if first == 'self' and 'self' not in f.__annotations__ and (own := _self_spec(f)): extra = {'self': own} | (extra or {})

@@ -173,8 +173,13 @@ def _bins(bins: object) -> Dim:
     if not (verdict := holds(claim(n, '>=', 1))).holds: refuse(f'{n} bins', 'at least 1', n, verdict=verdict, operand=1)
     return n
 
+def _ordered(a: object, operand: int) -> Array:
+    if (x := lift(a, operand)).dtype.kind == 'c': refuse('complex numbers have no order', 'real numbers', f'{x} of {x.dtype}', operand=operand)
+    return x
+
 @rule(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
+    _ordered(a, 0)
     n = _bins(bins)
     counts = ranged(Array((axis(n),), np.int64), Range(Dim(0), entries(lift(a)), entries(lift(a))))
     return counts if not density and weights is None else Array((axis(n),)), Array((axis(n + 1),))
@@ -183,12 +188,14 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 # %%
 #| export
 @rule(np.histogram_bin_edges)
-def histogram_bin_edges(a, bins=10, range=None, weights=None): return Array((axis(_bins(bins) + 1),))
+def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    _ordered(a, 0)
+    return Array((axis(_bins(bins) + 1),))
 
 @rule(np.histogram2d)
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     for i, v in enumerate((x, y)):
-        if lift(v).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(v), operand=i)
+        if _ordered(v, i).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(v), operand=i)
     if not (verdict := same(lift(x).axes[0].size, lift(y).axes[0].size)).holds: refuse('as many of one as of the other', lift(x), lift(y), verdict=verdict, operand=1)
     two = bins if isinstance(bins, list | tuple) and len(bins) == 2 else (bins, bins)
     n, m = map(_bins, two)
@@ -199,7 +206,7 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
 #| export
 @rule(np.histogramdd)
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
-    x = lift(sample)
+    x = _ordered(sample, 0)
     if x.ndim != 2 or x.axes[1].size.const is None: refuse('rows of a known length are needed', 'Mat<n, 3>', x, operand=0)
     each = list(bins) if isinstance(bins, list | tuple) else [bins]*x.axes[1].size.const
     if len(each) != x.axes[1].size: refuse('bins for each column', x.axes[1].size, len(each), operand=1)
