@@ -38,7 +38,7 @@ def test_accepted_constructs():
 
 def test_refused_constructs():
     found = check_file(HERE/'refused.py')
-    wanted = {f.name: (ast.get_docstring(f), f.lineno, f.end_lineno) for f in ast.parse((HERE/'refused.py').read_text()).body if isinstance(f, ast.FunctionDef)}
+    wanted = {f.name: (ast.get_docstring(f), f.lineno, f.end_lineno) for f in ast.parse((HERE/'refused.py').read_text()).body if isinstance(f, ast.FunctionDef) and any(ast.unparse(d).startswith('typed') for d in f.decorator_list)}
     assert found.reports == ()
     for name, (reason, first, last) in wanted.items():
         assert any(reason in e.reason and first - 1 <= e.place.line <= last for e in found.refusals), (name, [e.reason for e in found.refusals if first - 1 <= e.place.line <= last])
@@ -313,3 +313,28 @@ def test_decisions_agree_with_small_sizes(left, op, right, known):
     if verdict.holds is False and verdict.fails_at:
         at = dict(verdict.fails_at)
         assert any(all(s[k] == v for k, v in at.items() if k in s) for s in fails) or max(at.values()) > 7, (goal, at)
+
+
+MATRIX, COLUMN, ROW = 'x: Mat[n, d]', 'c: Mat[n, 1]', 'v: Vec[n]'
+
+@pytest.mark.parametrize('params, wrong, hint, right', [
+    ((COLUMN, ROW), 'c - v', 'write v[:, None] or c[:, 0]; for every pair, v[None]', ('c - v[:, None]', 'c[:, 0] - v', 'c - v[None]')),
+    ((COLUMN, ROW), 'v - c', 'write v[:, None] or c[:, 0]; for every pair, v[None]', ('v[:, None] - c', 'v - c[:, 0]', 'v[None] - c')),
+    ((MATRIX, 'w: Mat[d, 1]', ROW), '(x @ w - v)**2', 'write v[:, None] or (x @ w)[:, 0]; for every pair, v[None]', ('(x @ w - v[:, None])**2', '((x @ w)[:, 0] - v)**2')),
+    ((COLUMN,), 'c*c.T', 'both have 2 axes: write c so that the same ones meet; for every pair, c[:, 0][:, None] and c.T[0]', ('c*c', 'c[:, 0][:, None]*c.T[0]')),
+    (('a: Arr[n, 1, d]', 'b: Mat[n, d]'), 'a + b', 'write b[:, None] or a[:, 0]; for every pair, b[None]', ('a + b[:, None]', 'a[:, 0] + b', 'a + b[None]')),
+    (('a: Arr[n, d, 1]', 'b: Mat[n, d]'), 'a + b', 'write b[:, :, None] to put a 1 in that place', ('a + b[:, :, None]',)),
+    ((MATRIX, ROW), 'x*v', 'write v[:, None] to put its axis in that place', ('x*v[:, None]',)),
+    (('x: Mat[d, n]', ROW), 'x + v[:, None]', 'v[:, None] is the other way round: write v[None, :]', ('x + v[None, :]',)),
+    ((MATRIX, 'y: Mat[d, n]'), 'x + y.T[:].T', 'y.T[:].T is the other way round: write y.T[:]', ('x + y.T[:]',)),
+    ((MATRIX, 'y: Mat[d, n]'), 'x + (y - 1)', 'y - 1 is the other way round: write (y - 1).T', ('x + (y - 1).T',)),
+    ((MATRIX, 'y: Mat[m, d]'), 'x - y', 'to pair every row with every row, write x[:, None]', ('x[:, None] - y',)),
+])
+def test_a_hint_names_what_to_write(params, wrong, hint, right, tmp_path):
+    "The hint is code, with the names that are there; and what it says is accepted."
+    def refusals(body):
+        (tmp_path/'f.py').write_text(f'from bendml.shape import Arr, Mat, Vec, dims, typed\nn, d, m = dims("n d m")\n@typed\ndef f({", ".join(params)}): return {body}\n')
+        return check_file(tmp_path/'f.py').refusals
+    e, = refusals(wrong)
+    assert e.hint == hint
+    for body in right: assert refusals(body) == ()

@@ -213,8 +213,8 @@ COPY = '__bendml_copy__'
 GENERATOR, COROUTINE = 0x20, 0x280  # flags of a code object
 
 @lru_cache(2048)
-def _compiled(code: types.CodeType, owner: str, file: str) -> types.CodeType | None:
-    "The code of the copy. Two codes that are equal may stand in two files."
+def _compiled(code: types.CodeType, owner: str, file: str, places: bytes) -> types.CodeType | None:
+    "The code of the copy. Two codes that are equal may stand in two places."
     if (node := function_node(code)) is None or code.co_flags & (GENERATOR | COROUTINE): return None
     node = _clone(node)
     if isinstance(node, ast.Lambda):
@@ -255,7 +255,7 @@ def copy_of(f: types.FunctionType, own: dict[str, Any] = {}) -> types.FunctionTy
     if '__bendml__' in f.__globals__: return f
     parts = f.__qualname__.split('.')
     owner = parts[-2] if len(parts) > 1 and parts[-2] != '<locals>' else ''
-    try: code = _compiled(f.__code__, owner, f.__code__.co_filename)
+    try: code = _compiled(f.__code__, owner, f.__code__.co_filename, f.__code__.co_linetable)
     except (SyntaxError, RecursionError): return None
     if code is None: return None
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))

@@ -111,7 +111,7 @@ def asarray(a, dtype=None, *_, ndmin=0, **__):
 @rule(np.array)
 def array(a, *args, copy=True, **kwargs):
     x = asarray(a, *args, **kwargs)
-    return x if not copy else copied(x, Array(x.axes, x.dtype, x.lost))
+    return copied(x, Array(x.axes, x.dtype, x.lost)) if copy is True else x
 
 # %% ../../nbs/22f_joining.ipynb #729441fd
 def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]:

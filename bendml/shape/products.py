@@ -52,6 +52,14 @@ def _roles(a: Axis, b: Axis, left: Axis | None, right: Axis | None) -> tuple[Axi
         return own
     return remains(left, right, a, b), remains(right, left, b, a)
 
+# %% ../../nbs/22d_products.ipynb #9e1591fd
+def _remaining(met: list[tuple[Axis, Axis]], left: tuple[Axis, ...], right: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    "The axes that remain on each side of any product; of several, the last are those of a matrix."
+    one, two = left[-1] if left else None, right[-1] if right else None
+    if met: one, two = _roles(*max(met, key=lambda pair: bool(pair[0].role or pair[1].role)), one, two)
+    elif one and two and 'grad' in (one.role, two.role): one, two = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (one, two))
+    return (*left[:-1], one) if one else (), (*right[:-1], two) if two else ()
+
 # %% ../../nbs/22d_products.ipynb #15c40b8e
 def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     "An axis for a result that may already have one with this identity."
@@ -109,9 +117,9 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
             refuse(f'axis {i} of the left has size {x.axes[i].size}, axis {j} of the right {y.axes[j].size}', x.axes[i].size,
                    y.axes[j].size, verdict=verdict, operand=1)
         meet(x.axes[i], y.axes[j], x, y)
-    axes = tuple(a for i, a in enumerate(x.axes) if i not in left)
-    for j, b in enumerate(y.axes):
-        if j not in right: axes = (*axes, apart(axes, b))
+    own, others = (tuple(a for i, a in enumerate(v.axes) if i not in gone) for v, gone in ((x, left), (y, right)))
+    axes, others = _remaining([(x.axes[i], y.axes[j]) for i, j in zip(left, right)], own, others)
+    for b in others: axes = (*axes, apart(axes, b))
     return Array(axes, dtypes(np.multiply, [x, y])[0])
 
 # %% ../../nbs/22d_products.ipynb #251746cc
@@ -139,9 +147,7 @@ def vdot(a, b):
 @rule(np.outer)
 def outer(a, b, out=None):
     flat = [OPS[np.ravel].shape(lift(v)) for v in (a, b)]
-    left, right = flat[0].axes[0], flat[1].axes[0]
-    if 'grad' in (left.role, right.role):
-        left, right = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (left, right))
+    (left,), (right,) = _remaining([], flat[0].axes, flat[1].axes)
     return filled(Array((left, apart((left,), right)), dtypes(np.multiply, flat)[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #b7c70fa6
@@ -179,12 +185,21 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     dots = 'ΑΒΓΔΕΖΗΘ'[:max(ranks, default=0)]  # letters for the axes that ... stands for
     terms = [t.replace('...', dots[len(dots) - extra:]) for t, extra in zip(terms, ranks)]
     if not arrow: output = dots + ''.join(sorted(c for c in set(''.join(terms)) - set(dots) if ''.join(terms).count(c) == 1))
-    found = _letters(terms, arrays)
+    found, output = _letters(terms, arrays), output.replace('...', dots)
+    if len(terms) == 2: found |= _sides(terms, arrays, output, found)
     axes = ()
-    for c in output.replace('...', dots):
+    for c in output:
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
     return filled(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+
+# %% ../../nbs/22d_products.ipynb #353adc7b
+def _sides(terms: list[str], arrays: list[Array], output: str, found: dict[str, Axis]) -> dict[str, Axis]:
+    "The axes that stand on one side only, as a product of the two sides leaves them."
+    met = [(arrays[0].axes[terms[0].index(c)], arrays[1].axes[terms[1].index(c)]) for c in dict.fromkeys(terms[0]) if c in terms[1] and c not in output]
+    alone = [[c for c in dict.fromkeys(t) if c not in u and c in output] for t, u in (terms, terms[::-1])]
+    new = _remaining(met, *(tuple(found[c] for c in letters) for letters in alone))
+    return {c: a for letters, axes in zip(alone, new) for c, a in zip(letters, axes)}
 
 # %% ../../nbs/22d_products.ipynb #f4bed1f8
 def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
@@ -212,6 +227,8 @@ def square(x: Array) -> Axis:
 # %% ../../nbs/22d_products.ipynb #30b6cd74
 def _real(x: Array) -> np.dtype: return dtypes(np.true_divide, [x, 1.0])[0]
 
+def _magnitude(x: Array) -> np.dtype: return dtypes(np.absolute, [Array(x.axes, _real(x))])[0]
+
 # %% ../../nbs/22d_products.ipynb #7d876ea8
 @rule(np.linalg.inv, np.linalg.cholesky)
 def inv(a, **_):
@@ -232,14 +249,14 @@ def det(a):
 
 # %% ../../nbs/22d_products.ipynb #85d2758a
 @rule(np.linalg.slogdet)
-def slogdet(a): return det(a), det(a)
+def slogdet(a): return det(a), Array(det(a).axes, _magnitude(lift(a)))
 
 # %% ../../nbs/22d_products.ipynb #63c1eaf9
 @rule(np.linalg.eigh)
 def eigh(a, UPLO='L'):
     x = lift(a)
     n = square(x)
-    return Array((*x.axes[:-2], axis(n.size)), _real(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
+    return Array((*x.axes[:-2], axis(n.size)), _magnitude(x)), Array((*x.axes[:-1], axis(n.size)), _real(x))
 
 # %% ../../nbs/22d_products.ipynb #de32e346
 @rule(np.linalg.eigvalsh)
@@ -316,7 +333,7 @@ def lesser(a: Axis, b: Axis) -> Axis:
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
     m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
-    s = Array((*x.axes[:-2], k), _real(x))
+    s = Array((*x.axes[:-2], k), _magnitude(x))
     if not compute_uv: return s
     left, right = ((m.size, n.size) if full_matrices else (k.size, k.size))
     return Array((*x.axes[:-1], axis(left)), _real(x)), s, Array((*x.axes[:-2], axis(right), n), _real(x))

@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['METHODS', 'axis_', 'axis_number', 'axis_numbers', 'reduced', 'not_empty', 'count_nonzero', 'average', 'quantile',
-           'cumulative', 'diff', 'flip', 'flipud', 'fliplr', 'roll', 'sort', 'sort_in_place', 'lexsort', 'argsort',
-           'partition', 'argpartition', 'ufunc_reduce', 'ufunc_accumulate', 'ufunc_outer', 'ufunc_at']
+           'cumulative', 'diff', 'flip', 'roll', 'sort', 'sort_complex', 'sort_in_place', 'lexsort', 'argsort',
+           'partition', 'partition_in_place', 'argpartition', 'ufunc_reduce', 'ufunc_accumulate', 'ufunc_outer',
+           'ufunc_at']
 
 # %% ../../nbs/22c_reductions.ipynb #5d9e65ab
 from typing import Any
@@ -187,12 +188,6 @@ def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
     return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
-@rule(np.flipud)
-def flipud(m): return flip(m, 0)
-
-@rule(np.fliplr)
-def fliplr(m): return flip(m, 1)
-
 # %% ../../nbs/22c_reductions.ipynb #693157bb
 @rule(np.roll)
 def roll(a, shift, axis=None):
@@ -208,6 +203,9 @@ def sort(a, axis=-1, **_):
     if axis is not None: axis_number(axis, x.ndim)
     return copied(x, Array((_flat(x),) if axis is None else x.axes, x.dtype))
 
+
+@rule(np.sort_complex)
+def sort_complex(a): return Array(lift(a).axes, dtypes(np.sort_complex, [lift(a)])[0])
 
 @rule('sort in place')
 def sort_in_place(a, axis=-1, **_): axis_number(axis, a.ndim)
@@ -237,13 +235,16 @@ def partition(a, kth, axis=-1, **_):
     return sort(a, axis)
 
 # %% ../../nbs/22c_reductions.ipynb #b9a0a873
+@rule('partition in place')
+def partition_in_place(a, kth, axis=-1, **_): _kth(a, kth, axis)
+
 @rule(np.argpartition)
 def argpartition(a, kth, axis=-1, **_):
     _kth(lift(a), kth, axis)
     return argsort(a, axis)
 
 # %% ../../nbs/22c_reductions.ipynb #202b4b4c
-METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
+METHODS |= {'sort': 'sort in place', 'partition': 'partition in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
 
 # %% ../../nbs/22c_reductions.ipynb #81d096c5
 @rule('ufunc.reduce')

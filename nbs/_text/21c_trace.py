@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import itertools, sys, threading
+import ast, itertools, re, sys, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Iterator
@@ -122,7 +122,7 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     frame = user_frame()
     place = place_of(frame, operand, op[1]) if frame else None
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    hint = _with_names(hint, place) or _other_way(trace.state.get('way'))
+    hint = _with_names(hint, frame, operand, op) or _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand)
     trace.refused = trace.refused or error
@@ -137,17 +137,34 @@ def _other_way(c: Claim | None) -> str:
 
 
 # %% [markdown]
-# A hint may speak of the operand that is underlined: `{it}` stands for its source, `{it.T}` for that transposed, which may
-# mean dropping a `.T` that is there.
+# A hint may speak of operands: `{0}` stands for the source of the first, `{it}` for that of the one that is underlined, `{it.T}`
+# for it transposed, which may mean dropping a `.T` that is there.
 
 # %%
 #| export
-def _with_names(hint: str, place: Place | None) -> str:
-    if '{it' not in hint: return hint
-    text = source_of(place) if place else ''
-    text = text if text and len(text) <= 30 else 'it'
-    other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
-    return hint.replace('{it.T}', other).replace('{it}', text)
+def _with_names(hint: str, frame: Any, operand: int | None, op: tuple[str, bool]) -> str:
+    def shown(found: re.Match) -> str:
+        which, turned, index = found.groups()
+        number = operand if which == 'it' else int(which)
+        text = source_of(place_of(frame, number, op[1])) if frame and (op[0] != 'setitem' or which == 'it') else ''
+        if not text or len(text) > 30: text = 'it' if which == 'it' else '(the right side)' if number else '(the left side)'
+        return (_transposed(text) if turned else _as_one(text) if index else text) + (index or '')
+    return re.sub(r'\{(it|\d)(\.T)?\}(\[)?', shown, hint)
+
+
+# %%
+#| export
+def _as_one(text: str) -> str:
+    "An expression that something may follow, in brackets where it needs them."
+    try: node = ast.parse(text, mode='eval').body
+    except SyntaxError: return text
+    return text if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call) else f'({text})'
+
+def _transposed(text: str) -> str:
+    "An expression with its two axes exchanged, as one would write it."
+    for column, row in (('.T', ''), ('[:, None]', '[None, :]'), ('[None, :]', '[:, None]'), ('[None]', '[:, None]')):
+        if text.endswith(column): return text.removesuffix(column) + row
+    return f'{_as_one(text)}.T'
 
 
 # %%

@@ -27,12 +27,16 @@ from bendml.shape.annotations import spelled
 from bendml.shape.trace import branch, choose, current, holds, refuse
 from bendml.shape.opaque import Opaque, told
 
-
 # %% [markdown]
 # ## Sizes at run time
 #
 # `x.shape[0]` is a `Size`: it adds and multiplies like an int, and comparing it asks the facts. What needs its value, such
 # as an index into a Python list, is refused.
+
+# %%
+#| export
+RULE = 'put this into a function f of its own, and write @rule(f) above one with its parameters that returns np.zeros(...) of the right shape'
+
 
 # %%
 #| export
@@ -116,10 +120,10 @@ class Size:
     def __format__(self, spec): return told(str(self.dim))
     def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set')
     def _no_value(self, *_): refuse(f'the value of the size {self} is needed here, and it is not known until the program runs',
-                                    hint='this code is not traced: give its result a declared shape (`typed`), or pass a known number')
+                                    hint=f'what needs it is not traced; {RULE}')
     __index__ = __int__ = _no_value
     def __float__(self):
-        refuse(f'the value of the size {self} is needed here', hint='math and NumPy functions accept it; this code does not')
+        refuse(f'the value of the size {self} is needed here', hint=f'math and NumPy functions accept it; {RULE}')
     def bit_length(self): self._no_value()
     real = property(lambda self: self)
 
@@ -219,8 +223,8 @@ def is_symbolic(value: Any, depth: int = 4) -> bool:
 #
 # One record an operation. `shape` computes the result from symbolic arrays and is all that this package needs; the kernel and the
 # gradient are filled in by the packages above, for [bendml's own operations](45_ops.ipynb) and for [NumPy's](50b_operations.ipynb).
-# **How to add a rule:** one function with the same parameters as NumPy's, decorated with what it is the rule of. It returns symbolic
-# arrays, and calls `refuse` when the operation would fail.
+# A rule on these pages is one function with the same parameters as NumPy's, decorated with what it is the rule of. It returns
+# symbolic arrays, and calls `refuse` when the operation would fail. [Rules of your own](23c_calls.ipynb) are ordinary NumPy.
 
 # %%
 #| export
@@ -293,7 +297,7 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
 def no_rule(f: Callable) -> None:
     name = f'{getattr(f, "__module__", None) or "numpy"}.{getattr(f, "__name__", f)}'
     refuse(f'{name} has no shape rule',
-           hint=f'add one with @rule({name}), or declare the shapes of a function that calls it with @typed')
+           hint=f'add one: @rule({name}) above a function with its parameters that returns an array of the right shape, np.zeros(...)')
 
 
 # %% [markdown]
@@ -309,7 +313,7 @@ def _protocols(cls: type) -> type:
         return perform(ufunc, args, kwargs) if how == '__call__' else perform(f'ufunc.{how}', (ufunc, *args), kwargs)
     def __array_function__(self, f, types, args, kwargs): return perform(f, args, kwargs)
     def __array__(self, *_, **__): refuse('the numbers of an array are needed here, and a trace has none',
-                                          hint='this function is compiled, or has no shape rule: declare a function that calls it with @typed')
+                                          hint=f'a function that is compiled can have a rule: {RULE}')
     def __getattr__(self, name):
         if name in METHODS: return _Method(self, METHODS[name])
         if hasattr(np.ndarray, name) and name[0] != '_':
@@ -410,16 +414,16 @@ def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:
 
 # %%
 #| export
-def _opaque(what: str):
-    def method(self, *_): refuse(f'{what} of an array, in code that is not traced', hint='a trace has no numbers')
+def _opaque(what: str, hint: str = RULE):
+    def method(self, *_): refuse(f'{what} of an array are needed here, and a trace has none' if what.endswith('s') else
+                                 f'{what} of an array is needed here, and a trace has none', hint=hint)
     return method
 
 
 # %%
 #| export
-for _name, _what in dict(__float__='the value', __int__='the value', __index__='the value', __complex__='the value',
-                         tolist='the values', item='the value').items():
-    setattr(Array, _name, _opaque(_what))
+for _name in '__float__ __int__ __index__ __complex__'.split(): setattr(Array, _name, _opaque('the value'))
+Array.tolist = _opaque('the values', f'an array does as well where a list is looped over or indexed; for anything else, {RULE}')
 Array.__bool__ = _truth
 
 

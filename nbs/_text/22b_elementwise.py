@@ -83,11 +83,11 @@ def broadcast(a: Array, b: Array, first: int = 0, second: int = 1) -> tuple[Axis
     pairs = [(_at(a, i - n), _at(b, i - n)) for i in range(n)]
     axes = tuple(_pair(x, y, a, b, (first, second), i - n) for i, (x, y) in enumerate(pairs))
     if a.ndim == b.ndim:
-        _mutual(pairs, a, b, second)
+        _mutual(pairs, a, b, first, second)
         _other_way_round(a, b, second)
     elif min(a.ndim, b.ndim) > 0:
-        big, small, who = (a, b, second) if a.ndim > b.ndim else (b, a, first)
-        _stretched_by_fewer(big, small, who)
+        big, small, other, who = (a, b, first, second) if a.ndim > b.ndim else (b, a, second, first)
+        _stretched_by_fewer(big, small, other, who)
         _from_another_place(big, small, who)
     return axes
 
@@ -120,14 +120,19 @@ def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
-           _fit(wanted, seen) or _pairs(wanted, seen), verdict, blame)
+           _fit(wanted, seen) or _pairs(wanted, seen, who[0]), verdict, blame)
 
 
 # %%
 #| export
-def _pairs(a: Array, b: Array) -> str:
+def _pairs(a: Array, b: Array, left: int) -> str:
     rows = a.ndim == b.ndim == 2 and a.axes[1].size == b.axes[1].size
-    return 'to pair every row with every row, write [:, None] after the left side' if rows else ''
+    return f'to pair every row with every row, write {{{left}}}[:, None]' if rows else ''
+
+
+# %%
+#| export
+def _index(*parts: str) -> str: return f'[{", ".join(parts)}]'
 
 
 # %%
@@ -137,11 +142,13 @@ def _fit(wanted: Array, seen: Array) -> str:
     if seen.lost and seen.ndim == wanted.ndim - 1:
         position, text = seen.lost
         return f'a reduction lost axis {position}: write keepdims=True in it, or {text}'
-    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted):
+    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted.axes):
         return '{it} is the other way round: write {it.T}' if seen.ndim == 2 else 'two axes are the other way round: swapaxes(-1, -2)'
     if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
         at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
-        return 'write [' + ', '.join([':'] + ['None']*(wanted.ndim - 1 - at)) + '] to put its axis in that place'
+        return f'write {{it}}{_index(":", *["None"]*(wanted.ndim - 1 - at))} to put its axis in that place'
+    ones = [k for k, a in enumerate(wanted.axes) if a.size == 1 and seen.ndim == wanted.ndim - 1 and _fits(seen.axes, wanted.axes[:k] + wanted.axes[k + 1:])]
+    if ones: return f'write {{it}}{_index(*[":"]*ones[0], "None")} to put a 1 in that place'
     differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
     near = len(differences) == 1 and max(map(abs, differences)) <= 2
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if near else ''
@@ -149,25 +156,28 @@ def _fit(wanted: Array, seen: Array) -> str:
 
 # %%
 #| export
-def _fits(axes: tuple[Axis, ...], wanted: Array) -> bool:
-    return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted.axes))
+def _fits(axes: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> bool:
+    return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted))
 
 
 # %%
 #| export
-def _mutual(pairs: list, a: Array, b: Array, second: int) -> None:
+def _mutual(pairs: list, a: Array, b: Array, first: int, second: int) -> None:
     "Rule 1's exception: (B, 1) with (1, B), both declared so."
     grown = {side: [pair[1 - side].size for pair in pairs if pair[side].size == 1 and pair[side].one == 'declared' and pair[1 - side].size != 1]
              for side in (0, 1)}
-    if any(x == y for x in grown[0] for y in grown[1]): _every_combination(a, b, second)
+    if not any(x == y for x in grown[0] for y in grown[1]): return
+    which = (second, b) if {v.size for v in b.axes} == {Dim(1), *grown[0]} else (first, a)
+    every = f'; for every pair, {{{first}}}[:, 0][:, None] and {{{second}}}[0]' if a.axes[-1].size == b.axes[0].size == 1 and a.ndim == 2 else ''
+    _every_combination(a, b, second, f'both have {a.ndim} axes: write {{{which[0]}.T}} so that the same ones meet{every}')
 
 
 # %%
 #| export
-def _every_combination(a: Array, b: Array, operand: int, big: Array | None = None, small: Array | None = None) -> None:
+def _every_combination(a: Array, b: Array, operand: int, hint: str) -> None:
     sizes = ', '.join(str(y if x == 1 else x) for x, y in zip((1,)*(b.ndim - a.ndim) + a.sizes, (1,)*(a.ndim - b.ndim) + b.sizes))
-    refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled((big or a).sizes), spelled((small or b).sizes),
-           'write [:, None] on one of them, or [..., 0] on the other, so that both have the same number of axes', Verdict(False, _two(a, b)), operand)
+    refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled(a.sizes), spelled(b.sizes), hint,
+           Verdict(False, _two(a, b)), operand)
 
 
 # %%
@@ -191,13 +201,26 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
 
 # %%
 #| export
-def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
+def _stretched_by_fewer(big: Array, small: Array, other: int, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
     for i in range(-small.ndim, 0):
-        own, other = big.axes[i], small.axes[i]
-        if own.size == 1 and own.one != 'written' and other.size != 1:
-            others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
-            if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
+        own, new = big.axes[i], small.axes[i]
+        if own.size == 1 and own.one != 'written' and new.size != 1:
+            places = [k for k in range(-big.ndim, 0) if k != i and same(new.size, big.axes[k].size).holds]
+            if places: _every_combination(big, small, operand, _same_rank(big, small, i, places, other, operand))
+
+
+# %%
+#| export
+def _same_rank(big: Array, small: Array, i: int, places: list[int], other: int, operand: int) -> str:
+    "What to write so that the axis i of the smaller one, which meets a 1, meets the axis of its own size."
+    ways, at = [], small.ndim + i
+    for k in places:
+        if k < i: ways.append((small.axes[:at + 1] + (axis(1, one='written'),)*(i - k) + small.axes[at + 1:], big.axes, f'{{{operand}}}{_index(*[":"]*(at + 1), *["None"]*(i - k))}'))
+    ways.append((small.axes, big.axes[:i] + big.axes[i:][1:], f'{{{other}}}{_index(*[":"]*(big.ndim + i), "0")}'))
+    fits = [text for one, two, text in ways if len(one) <= len(two) and _fits(one, two[len(two) - len(one):])]
+    every = f'; for every pair, {{{operand}}}{_index(*["None"]*(big.ndim - small.ndim))}'
+    return f'write {" or ".join(fits)}{every}' if fits else 'write the 1 with None, where it is meant'
 
 
 # %%
@@ -211,7 +234,7 @@ def _from_another_place(big: Array, small: Array, operand: int) -> None:
             k = ids.index(own.id) - len(ids)
             refuse(f'its axis {i} is axis {k} of the other operand, where it is paired with axis {i}', spelled(big.sizes), spelled(small.sizes),
                    'write keepdims=True in the reduction' if small.lost else
-                   f'write [{", ".join([":"] + ["None"]*(-k - 1))}] to put it in its place', operand=operand)
+                   f'write {{it}}{_index(":", *["None"]*(-k - 1))} to put it in its place', operand=operand)
 
 
 # %% [markdown]

@@ -243,12 +243,6 @@ def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
     return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
-@rule(np.flipud)
-def flipud(m): return flip(m, 0)
-
-@rule(np.fliplr)
-def fliplr(m): return flip(m, 1)
-
 
 # %%
 #| export
@@ -268,6 +262,9 @@ def sort(a, axis=-1, **_):
     if axis is not None: axis_number(axis, x.ndim)
     return copied(x, Array((_flat(x),) if axis is None else x.axes, x.dtype))
 
+
+@rule(np.sort_complex)
+def sort_complex(a): return Array(lift(a).axes, dtypes(np.sort_complex, [lift(a)])[0])
 
 @rule('sort in place')
 def sort_in_place(a, axis=-1, **_): axis_number(axis, a.ndim)
@@ -305,6 +302,9 @@ def partition(a, kth, axis=-1, **_):
 
 # %%
 #| export
+@rule('partition in place')
+def partition_in_place(a, kth, axis=-1, **_): _kth(a, kth, axis)
+
 @rule(np.argpartition)
 def argpartition(a, kth, axis=-1, **_):
     _kth(lift(a), kth, axis)
@@ -313,7 +313,7 @@ def argpartition(a, kth, axis=-1, **_):
 
 # %%
 #| export
-METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
+METHODS |= {'sort': 'sort in place', 'partition': 'partition in place', 'argsort': np.argsort, 'argpartition': np.argpartition}
 
 
 # %% [markdown]

@@ -16,7 +16,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import branch, holds, refuse
-from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, number, perform, rule
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, number, one_entry, perform, rule
 from bendml.shape.ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
 from bendml.shape.elementwise import broadcast, elementwise, filled, lift, same, stored
 from bendml.shape.reductions import axis_number
@@ -199,9 +199,12 @@ Array.__setitem__ = lambda self, index, value: perform('setitem', (self, index, 
 def fill(x, value): stored(copied(lift(value), Array(lift(value).axes, x.dtype)), x)
 
 @rule('item')
-def item(x, *index): return number(x.dtype)
+def item(x, *index):
+    if index: return getitem(x if len(index) > 1 else ravel(x), index)
+    one_entry(x, 'item()', 'reduce it first, or say which: .item(0)')
+    return x[(0,)*x.ndim]
 
-METHODS |= {'fill': 'fill'}
+METHODS |= {'fill': 'fill', 'item': 'item'}
 
 @rule(np.copyto)
 def copyto(dst, src, casting='same_kind', where=True):

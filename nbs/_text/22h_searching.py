@@ -15,9 +15,9 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, number, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
 from bendml.shape.ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
-from bendml.shape.elementwise import broadcast, dtypes, elementwise, filled, lift, same
+from bendml.shape.elementwise import broadcast, dtypes, filled, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers, not_empty, reduced
 from bendml.shape.moves import ravel, shape_of
 from bendml.shape.indexing import _in_range, _index_array, getitem
@@ -78,6 +78,21 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 
 # %%
 #| export
+def _unique_parts(name: str, *wanted: str) -> None:
+    f = getattr(np, name, None)  # not in every version
+    @rule(*[f] if f else [])
+    def parts(x, /):
+        made = unique(x, **dict.fromkeys(wanted, True))
+        return type(f(np.zeros(1)))(*made) if wanted else made
+
+_unique_parts('unique_values')
+_unique_parts('unique_counts', 'return_counts')
+_unique_parts('unique_inverse', 'return_inverse')
+_unique_parts('unique_all', 'return_index', 'return_inverse', 'return_counts')
+
+
+# %%
+#| export
 @rule(np.compress)
 def compress(condition, a, axis=None, out=None):
     x = lift(a) if axis is not None else ravel(lift(a))
@@ -86,6 +101,14 @@ def compress(condition, a, axis=None, out=None):
     if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds:
         refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
     return filled(copied(x, Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype)), out)
+
+
+# %%
+#| export
+@rule('compress')
+def compress_method(a, condition, axis=None, out=None): return compress(condition, a, axis, out)
+
+METHODS['compress'] = 'compress'
 
 
 # %%
@@ -99,8 +122,8 @@ def isin(element, test_elements, *_, **__): return Array(lift(element).axes, boo
 @rule(np.intersect1d, np.setdiff1d)
 def intersect1d(ar1, ar2, *_, **__): return copied(lift(ar1), Array((some(entries(lift(ar1))),), lift(ar1).dtype))
 
-@rule(np.union1d)
-def union1d(ar1, ar2):
+@rule(np.union1d, np.setxor1d)
+def union1d(ar1, ar2, *_, **__):
     x, y = lift(ar1), lift(ar2)
     return ranged(Array((some(entries(x) + entries(y)),), dtypes(np.add, [x, y])[0]), union(range_of(x), range_of(y)))
 
@@ -118,6 +141,8 @@ def searchsorted(a, v, side='left', sorter=None):
 #| export
 @rule(np.digitize)
 def digitize(x, bins, right=False): return searchsorted(bins, x)
+
+METHODS['searchsorted'] = np.searchsorted
 
 
 # %%
@@ -140,14 +165,54 @@ def bincount(x, /, weights=None, minlength=0):
 
 # %%
 #| export
+def _bins(bins: object) -> Dim:
+    "How many bins: a number, or one less than there are edges; for a method's name, only the numbers know."
+    if isinstance(bins, str): return unknown('k', 1).size
+    if (n := as_dim(bins)) is None:
+        if lift(bins).ndim != 1: refuse('the edges have one axis', 'Vec<n>', lift(bins), operand=1)
+        n = lift(bins).axes[0].size - 1
+    if not (verdict := holds(claim(n, '>=', 1))).holds: refuse(f'{n} bins', 'at least 1', n, verdict=verdict, operand=1)
+    return n
+
+def _ordered(a: object, operand: int) -> Array:
+    if (x := lift(a, operand)).dtype.kind == 'c': refuse('complex numbers have no order', 'real numbers', f'{x} of {x.dtype}', operand=operand)
+    return x
+
 @rule(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    lift(a)
-    n = as_dim(bins)
-    if n is None and lift(bins).ndim != 1: refuse('the edges need one axis', 'Vec<n>', lift(bins), operand=1)
-    n = lift(bins).axes[0].size - 1 if n is None else n
+    _ordered(a, 0)
+    n = _bins(bins)
     counts = ranged(Array((axis(n),), np.int64), Range(Dim(0), entries(lift(a)), entries(lift(a))))
     return counts if not density and weights is None else Array((axis(n),)), Array((axis(n + 1),))
+
+
+# %%
+#| export
+@rule(np.histogram_bin_edges)
+def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    _ordered(a, 0)
+    return Array((axis(_bins(bins) + 1),))
+
+@rule(np.histogram2d)
+def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    for i, v in enumerate((x, y)):
+        if _ordered(v, i).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(v), operand=i)
+    if not (verdict := same(lift(x).axes[0].size, lift(y).axes[0].size)).holds: refuse('as many of one as of the other', lift(x), lift(y), verdict=verdict, operand=1)
+    two = bins if isinstance(bins, list | tuple) and len(bins) == 2 else (bins, bins)
+    n, m = map(_bins, two)
+    return Array((axis(n), axis(m))), Array((axis(n + 1),)), Array((axis(m + 1),))
+
+
+# %%
+#| export
+@rule(np.histogramdd)
+def histogramdd(sample, bins=10, range=None, density=None, weights=None):
+    x = _ordered(sample, 0)
+    if x.ndim != 2 or x.axes[1].size.const is None: refuse('rows of a known length are needed', 'Mat<n, 3>', x, operand=0)
+    each = list(bins) if isinstance(bins, list | tuple) else [bins]*x.axes[1].size.const
+    if len(each) != x.axes[1].size: refuse('bins for each column', x.axes[1].size, len(each), operand=1)
+    sizes = [_bins(b) for b in each]
+    return Array(map(axis, sizes)), tuple(Array((axis(n + 1),)) for n in sizes)
 
 
 # %%
@@ -173,19 +238,6 @@ def delete(arr, obj, axis=None):
 # %%
 #| export
 axis_ = axis
-
-
-# %%
-#| export
-@rule(np.insert)
-def insert(arr, obj, values, axis=None):
-    x, new = (lift(arr) if axis is not None else ravel(lift(arr))), lift(values, 2)
-    i, place = 0 if axis is None else axis_number(axis, x.ndim), as_dim(obj)
-    if place is None or new.ndim > max(x.ndim - 1, 1): refuse('only one place, and one row there, has a rule', hint='write np.concatenate')
-    _in_range(place, Axis(x.axes[i].size + 1) if holds(claim(place, '>=', 0)).holds else x.axes[i])
-    if x.ndim > 1 and new.ndim: new = OPS[np.broadcast_to].shape(new, [a.size for k, a in enumerate(x.axes) if k != i])
-    many = new.axes[0].size if x.ndim == new.ndim == 1 else 1
-    return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size + many), *x.axes[i + 1:]), x.dtype))
 
 
 # %%
@@ -227,48 +279,6 @@ def convolve(a, v, mode='full'):
     if not branch(claim(n, '>=', m)): n, m = m, n
     if not (verdict := holds(claim(m, '>=', 1))).holds: refuse('nothing to slide', 'at least one entry', m, verdict=verdict)
     return Array((axis({'full': n + m - 1, 'same': n, 'valid': n - m + 1}[mode]),), dtypes(np.multiply, [x, y])[0])
-
-
-# %% [markdown]
-# A Fourier transform cuts an axis to `n` entries, or fills it up with zeros. Of real numbers, half of the frequencies say it all.
-
-# %%
-#| export
-def _fourier(*functions, given=lambda n: n, made=lambda n: n, real=False):
-    for f in functions:
-        @rule(f)
-        def transform(a, n=None, axis=-1, norm=None):
-            x = lift(a)
-            i = axis_number(axis, x.ndim)
-            size = given(x.axes[i].size) if n is None else shape_of(n)[0]
-            not_empty([size], x)
-            kind = np.result_type(x.dtype, np.complex64)
-            return Array((*x.axes[:i], x.axes[i] if made(size) == x.axes[i].size else axis_(made(size)), *x.axes[i + 1:]), np.zeros(0, kind).real.dtype if real else kind)
-
-_fourier(np.fft.fft, np.fft.ifft)
-_fourier(np.fft.rfft, made=lambda n: n//2 + 1)
-_fourier(np.fft.irfft, given=lambda m: 2*m - 2, real=True)
-
-
-# %%
-#| export
-@rule(np.fft.fft2, np.fft.ifft2)
-def fft2(a, s=None, axes=(-2, -1), norm=None):
-    x = lift(a)
-    if s is not None: refuse('s= has no rule', hint='np.pad first')
-    not_empty([x.axes[i].size for i in axis_numbers(axes, x.ndim)], x)
-    return Array(x.axes, np.result_type(x.dtype, np.complex64))
-
-@rule(np.fft.fftshift, np.fft.ifftshift)
-def fftshift(x, axes=None):
-    axis_numbers(axes, lift(x).ndim)
-    return copied(lift(x), Array(lift(x).axes, lift(x).dtype))
-
-@rule(np.fft.fftfreq)
-def fftfreq(n, d=1.0): return OPS[np.fft.fft].shape(np.zeros(1), n).real*d
-
-@rule(np.fft.rfftfreq)
-def rfftfreq(n, d=1.0): return OPS[np.fft.rfft].shape(np.zeros(1), n).real*d
 
 
 # %%
@@ -316,14 +326,6 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     v = lift(y)
     if x is not None: broadcast(v, lift(x))
     return reduced(v, axis, dtype=dtypes(np.true_divide, [v, 1.0])[0])
-
-
-# %%
-#| export
-@rule(np.polyval)
-def polyval(p, x):
-    if lift(p).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(p), operand=0)
-    return elementwise(np.multiply, [Array(lift(x).axes, lift(x).dtype), number(lift(p).dtype)])
 
 
 # %%

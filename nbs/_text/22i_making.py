@@ -192,6 +192,37 @@ def triu_indices(n, k=0, m=None):
 
 # %%
 #| export
+@rule(np.triu_indices_from, np.tril_indices_from)
+def triu_indices_from(arr, k=0):
+    if lift(arr).ndim != 2: refuse('a matrix is needed', 'Mat<m, n>', lift(arr), operand=0)
+    return triu_indices(lift(arr).shape[0], k, lift(arr).shape[1])
+
+@rule(np.diag_indices_from)
+def diag_indices_from(arr):
+    x = lift(arr)
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<n, n>', x, operand=0)
+    for a in x.axes[1:]:
+        if not (verdict := same(a.size, x.axes[0].size)).holds: refuse('the axes have different sizes', x.axes[0].size, a.size, verdict=verdict, operand=0)
+    return diag_indices(x.shape[0], x.ndim)
+
+
+# %%
+#| export
+@rule(np.ravel_multi_index)
+def ravel_multi_index(multi_index, dims, mode='raise', order='C'):
+    sizes, places = shape_of(dims), [lift(i) for i in (multi_index if isinstance(multi_index, tuple | list) else [lift(multi_index)[k] for k in range(len(shape_of(dims)))])]
+    if len(places) != len(sizes): refuse('an index for each axis', f'{len(sizes)} axes', f'{len(places)} indices', operand=0)
+    axes = places[0].axes
+    for p, size in zip(places, sizes):
+        axes, r = broadcast(Array(axes), p), range_of(p)
+        if p.dtype.kind not in 'iu': refuse(f'an index of {p.dtype}', 'whole numbers', p, operand=0)
+        if mode == 'raise' and not r.given and not (None not in (r.low, r.high) and holds(claim(r.low, '>=', 0)).holds and holds(claim(r.high, '<', size)).holds):
+            refuse(f'places on an axis of size {size}', f'0 to {size - 1}', r, f'np.clip(..., 0, {size - 1})', operand=0)
+    return bounded(Array(axes, np.int64), reduce(lambda a, b: a*b, sizes, Dim(1)))
+
+
+# %%
+#| export
 @rule(np.unravel_index)
 def unravel_index(indices, shape, order='C'):
     i, sizes = lift(indices), shape_of(shape)
@@ -227,7 +258,17 @@ def iscomplexobj(x): return lift(x).dtype.kind == 'c' if lift(x).sure else choos
 @rule(np.isrealobj)
 def isrealobj(x): return not iscomplexobj(x)
 
-@rule(np.result_type, np.promote_types)
+@rule(np.broadcast_shapes)
+def broadcast_shapes(*args):
+    axes = ()
+    for s in args: axes = broadcast(Array(axes), Array(axis(n, one='written' if n == 1 else '') for n in shape_of(s)))
+    return Array(axes).shape
+
+@rule(np.can_cast)
+def can_cast(from_, to, casting='safe'):
+    return choose() if type(from_) is Opaque or type(to) is Opaque or type(from_) is Array and not from_.sure else np.can_cast(lift(from_).dtype, to, casting)
+
+@rule(np.result_type, np.promote_types, np.common_type)
 def result_type(*args):
     kind = np.result_type(*(a.dtype if type(a) is Array else a._like_ if type(a) is Opaque else a for a in args))
     return Opaque('dtype', np.dtype, kind) if any(type(a) is Opaque or type(a) is Array and not a.sure for a in args) else kind

@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import contextlib, functools, math, operator, os, random, sysconfig, time, types, warnings
+import contextlib, functools, math, operator, os, random, sys, sysconfig, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 
@@ -16,18 +16,20 @@ import numpy as np
 
 from bendml.shape.facts import claim
 from bendml.shape.sizes import Dim
-from bendml.shape.trace import branch, choose, holds, refuse, user_frame
+from bendml.shape.messages import ShapeError, place_of
+from bendml.shape.trace import branch, choose, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, entries, is_symbolic, no_rule, number, one_entry, op_of,
-                                  perform, size_value)
-from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
-from bendml.shape.elementwise import broadcast, lift, same
-from bendml.shape.moves import shape_of
+from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
+                                  perform, rule as table_rule, size_value)
+from bendml.shape.ranges import unknown
+from bendml.shape.elementwise import lift
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.loops import comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
-from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # their rules
+from bendml.shape.drawing import draw
+from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, moves, polynomials, products, reductions,
+                          searching)  # their rules
 
 # %% [markdown]
 # ## Calls
@@ -61,13 +63,12 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
-    if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return _random(f.__name__, args, kwargs)
+    if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return draw(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
-    if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
+    if isinstance(f, types.FunctionType): return _entered(f, args, kwargs)
     if isinstance(f, type): return _instance(f, args, kwargs)
-    if isinstance(f, np.vectorize):
-        refuse('np.vectorize hides a loop', hint='declare its shapes: a function that calls it, with @typed')
+    if isinstance(f, np.vectorize): return perform('vectorize', (f, *args), kwargs)
     method = getattr(type(f), '__call__', None)
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc):
         return call(method, f, *args, **kwargs)
@@ -88,6 +89,36 @@ def _known(f: Any) -> bool:
 # %%
 #| export
 def _traced(f: types.FunctionType) -> types.FunctionType | None: return None if from_outside(f) else copy_of(f)
+
+
+# %% [markdown]
+# Another package's function is traced like the user's own. Where that does not work, a rule does.
+
+# %%
+#| export
+def _entered(f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
+    "Trace a function; a refusal inside another package than its caller's is shown at the call, and says how to give it a rule."
+    copy, frame, own = _traced(f) or f, user_frame(), (f.__module__ or '').partition('.')[0]
+    if 'site-packages' not in f.__code__.co_filename or frame and frame.f_globals.get('__name__', '').partition('.')[0] == own:
+        return copy(*args, **kwargs)
+    name = _public_name(f)
+    try: return copy(*args, **kwargs)
+    except ShapeError as e:
+        where = f', {os.path.basename(e.place.file)}:{e.place.line}' if e.place else ''
+        e.reason, e.place = f'in {name}{where}: {e.reason}', frame and place_of(frame)
+        if not e.hint or RULE in e.hint: e.hint = f'give it a rule: @rule({name}) above a function with its parameters that returns np.zeros(...) of the right shape'
+        raise
+    except Exception as e:
+        if current().state.get('raised') is e: raise
+        refuse(f'in {name}: {type(e).__name__}: {e}', hint=f'give it a rule: @rule({name})')
+
+
+# %%
+#| export
+def _public_name(f: types.FunctionType) -> str:
+    "The name by which a function is imported: scipy.signal.medfilt, not scipy.signal._signaltools.medfilt."
+    public = '.'.join(p for p in f.__module__.split('.') if not p.startswith('_'))
+    return f'{public if getattr(sys.modules.get(public), f.__name__, None) is f else f.__module__}.{f.__name__}'
 
 
 # %%
@@ -131,17 +162,6 @@ def table(values: Any) -> Any:
 
 # %%
 #| export
-class _Grid:
-    "`np.mgrid` and `np.ogrid`, of what is known."
-    __slots__ = 'real',
-    def __init__(self, real: Any): self.real = real
-    def __getitem__(self, index: Any) -> Any:
-        if is_symbolic(index): refuse('a grid of a size that is not known', hint='write np.meshgrid of np.arange or np.linspace')
-        return self.real[index]
-
-
-# %%
-#| export
 class _Joiner:
     "`np.r_` and `np.c_`: concatenation, written as an index."
     __slots__ = 'real',
@@ -155,6 +175,21 @@ class _Joiner:
             parts.append(perform(np.atleast_1d, (part,), {}))
         if self.real is np.r_: return perform(np.concatenate, (parts,), {})
         return perform(np.concatenate, ([perform(np.expand_dims, (p, 1), {}) if p.ndim == 1 else p for p in parts], -1), {})
+
+
+# %%
+#| export
+class _Grid:
+    "`np.mgrid` and `np.ogrid`: ranges, and all their combinations."
+    __slots__ = 'real',
+    def __init__(self, real: Any): self.real = real
+    def __getitem__(self, index: Any) -> Any:
+        if not is_symbolic(index): return self.real[index]
+        one = lambda s: (perform(np.linspace, (s.start or 0, s.stop, int(abs(s.step))), {}) if isinstance(s.step, complex) else
+                         perform(np.arange, (s.start or 0, s.stop, s.step or 1), {}))
+        if isinstance(index, slice): return one(index)
+        grids = perform(np.meshgrid, tuple(map(one, index)), {'indexing': 'ij', 'sparse': self.real is np.ogrid})
+        return tuple(grids) if self.real is np.ogrid else perform(np.stack, (grids,), {})
 
 
 # %% [markdown]
@@ -324,61 +359,54 @@ _TO_FLOAT = '''sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh as
 for _names, _kind in ((_TO_INT, int), (_TO_BOOL, bool), (_TO_FLOAT, float)):
     for _f in _names: OPS[getattr(math, _f)] = Op(f'math.{_f}', _unknown_number(_kind))
 
+
 # %% [markdown]
-# Random numbers have the shape that is asked for, and no value here.
+# ## Rules of your own
+#
+# `bendml.shape.rule` gives any function a rule: one of NumPy's, of another package, or your own. Its body is traced as a typed
+# function's is, so it is ordinary NumPy. It says which shape there is, not which numbers; and what is refused in it is shown
+# where the function is called.
 
 # %%
 #| export
-_SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, 'normal': 2, 'uniform': 2, 'integers': 2,
-            'randint': 2, 'choice': 1, 'exponential': 1, 'poisson': 1, 'binomial': 2, 'beta': 2, 'gamma': 2}
-
-
-# %%
-#| export
-def _random(name: str, args: tuple, kwargs: dict) -> Any:
-    "What a random generator returns."
-    if name in ('seed', 'shuffle'): return None
-    if name == 'permutation':
-        if type(args[0]) is Array: return copied(args[0], Array(args[0].axes, args[0].dtype))
-        return perform(np.arange, args, {})
-    if name in ('rand', 'randn'): shape = args
-    elif name not in _SIZE_AT: refuse(f'the random function {name} has no shape rule', hint='draw outside, and pass the array')
-    else: shape = kwargs.get('size', args[_SIZE_AT[name]] if len(args) > _SIZE_AT[name] else None)
-    kind = np.int64 if name in ('integers', 'randint', 'poisson', 'binomial') else float
-    r = _drawn(name, args, kwargs)
-    axes = () if shape is None else tuple(map(axis, shape_of(shape)))
-    if name == 'choice': return ranged(_chosen(axes, *args, **kwargs), r)
-    for a in [*args, *kwargs.values()] if name not in ('rand', 'randn') else ():  # the distribution of each number
-        if type(a) is Array and a is not shape and a.axes:
-            if shape is None: axes = broadcast(Array(axes), a)
-            else: perform(np.broadcast_to, (a, [b.size for b in axes]), {})
-    return ranged(Array(axes, kind), r)
+def rule(*functions: Callable) -> Callable:
+    "Declare the shape rule of some functions: `@rule(f)` above one with f's parameters that returns `np.zeros(...)` of the right shape."
+    def register(shape: Callable) -> Callable:
+        table_rule(*functions)(_from_outside(shape))
+        return shape
+    return register
 
 
 # %%
 #| export
-def _chosen(axes: tuple, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: int = 0, **_) -> Array:
-    "What `choice` takes from an array, or from the whole numbers below a size."
-    x = lift(perform(np.arange, (a,), {}) if as_dim(a) is not None else a)
-    if not x.axes or axis != 0: refuse('choice from this', 'a size, or an array along its first axis', a)
-    least, n = Dim(1) if replace is True else entries(Array(axes)), x.axes[0].size
-    if not (verdict := holds(claim(n, '>=', least))).holds: refuse(f'{least} are taken from {n}', f'{n} >= {least}', n, f'add where=["{n} >= {least}"]', verdict)
-    if p is not None and not (verdict := same(lift(p).axes[0].size, n)).holds: refuse('a probability for each', n, lift(p), verdict=verdict)
-    return Array((*axes, *x.axes[1:]), x.dtype)
+def _from_outside(shape: Callable) -> Callable:
+    def traced(*args, **kwargs):
+        name, method = current().state['op']
+        try: return _without_numbers(call(shape, *args, **kwargs))
+        except ShapeError as e:
+            if e.reason.startswith(f'{name}: '): e.place = place_of(user_frame(), e.operand, method)
+            else: e.reason, e.place = f'in the rule of {name}: {e.reason}', place_of(user_frame())
+            raise
+        except Exception as e: refuse(': '.join(filter(None, (type(e).__name__, str(e)))))
+    traced.__name__ = shape.__name__
+    return traced
 
 
 # %%
 #| export
-def _drawn(name: str, args: tuple, kwargs: dict) -> Range:
-    "The range of random whole numbers."
-    if name == 'choice': return below(dim) if (dim := as_dim(args[0])) is not None else range_of(lift(args[0]))
-    if name not in ('integers', 'randint'): return UNBOUNDED
-    low, high = kwargs.get('low', args[0] if args else 0), kwargs.get('high', args[1] if len(args) > 1 else None)
-    if high is None: low, high = 0, low
-    low, high = range_of(low), range_of(high)
-    if None in (low.low, high.high): return UNBOUNDED
-    return Range(low.low, high.high if kwargs.get('endpoint') else high.high - 1)
+def _without_numbers(made: Any) -> Any:
+    "What a rule returns, with nothing known of the numbers in it; a whole number is a size."
+    if isinstance(made, list | tuple):
+        inside = list(map(_without_numbers, made))
+        return type(made)(*inside) if hasattr(made, '_fields') else tuple(inside) if isinstance(made, tuple) else inside
+    if type(made) is Array: return Array(made.axes, made.dtype, made.lost)
+    if type(made) is np.ndarray: return Array(map(axis, made.shape), made.dtype)
+    return number(type(made)) if isinstance(made, bool | float | complex | np.generic) else made
 
+
+# %%
+#| export
+OPS['call'] = Op('call', call)  # for the pages before: a function that is an argument
 
 # %%
 #| export
@@ -398,6 +426,15 @@ def rows(x):
 
 n, m = Dim('n'), Dim('m')
 with tracing(Trace()): print(copy_of(rows)(Array([axis(n), axis(m)])))
+
+
+# %%
+def secret(x): return [sum(row) for row in x.tolist()]
+
+@rule(secret)
+def _(x): return np.zeros(len(x))
+
+with tracing(Trace()): print(call(secret, Array([axis(n), axis(m)])))
 
 # %% [markdown]
 # ## What this does not show

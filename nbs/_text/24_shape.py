@@ -21,7 +21,7 @@ _HOME = {  # name: the module that it lives in
     'typed': 'typing', 'stored': 'boundary', 'ShapeError': 'messages', 'Dim': 'sizes', 'dims': 'sizes',
     'Mat': 'annotations', 'Vec': 'annotations', 'Arr': 'annotations', 'L': 'annotations',
     'Int': 'annotations', 'Bool': 'annotations', 'Float': 'annotations', 'F32': 'annotations', 'F64': 'annotations',
-    'InOut': 'annotations', 'OutIn': 'annotations', 'Grad': 'annotations', 'rule': 'symbols', 'refuse': 'symbols', 'as_mat': 'boundary',
+    'InOut': 'annotations', 'OutIn': 'annotations', 'Grad': 'annotations', 'rule': 'calls', 'refuse': 'symbols', 'as_mat': 'boundary',
 }
 __all__ = list(_HOME)
 

@@ -55,17 +55,19 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # ## 2. Two annotations
 #
 # Say what goes into the function that you suspect, and check the file. Names stand for sizes that you do not know, or do not
-# want to fix: `n` rows, `d` columns. Nothing is run except definitions.
+# want to fix: `n` rows, `d` columns. A line for each name, and `L[1]` for the number 1, is what editors read; without an editor
+# `n, d = dims("n d")` and `Mat[d, 1]` do as well. Nothing is run except definitions.
 
 # %%
 text = Path('script.py').read_text()
 text = text.replace('import numpy as np\n', '''import numpy as np
-from bendml.shape import Dim, Mat, Vec, typed
+from bendml.shape import Dim, L, Mat, Vec, typed
 
-n, d = Dim("n"), Dim("d")
+n = Dim("n")
+d = Dim("d")
 ''', 1)
 text = text.replace('def loss_and_gradient(x, y, w):', '''@typed
-def loss_and_gradient(x: Mat[n, d], y: Vec[n], w: Mat[d, 1]) -> tuple[float, Mat[d, 1]]:''')
+def loss_and_gradient(x: Mat[n, d], y: Vec[n], w: Mat[d, L[1]]) -> tuple[float, Mat[d, L[1]]]:''')
 Path('script.py').write_text(text)
 check()
 
@@ -89,7 +91,7 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # | you mean | you write |
 # |---|---|
 # | a number of rows that you do not know | `n = Dim("n")`, then `Mat[n, 3]`; the same name is the same size everywhere in the function |
-# | arithmetic | `Mat[n, "4*d"]`, `Vec["n + 1"]`, or `4*d` outside of an editor's type checker |
+# | arithmetic | `Mat[n, "4*d"]`, `Vec["n + 1"]`; for an editor a line of its own, `n1 = Annotated[Any, "n + 1"]`, then `Vec[n1]` |
 # | more axes | `Arr[B, T, C]` |
 # | whole numbers, used as an index | `Int[Vec[n]]`; truth values: `Bool[Vec[n]]` |
 # | a size as a parameter | `heads: int` |
@@ -107,15 +109,16 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # | several results | `-> tuple[float, Mat[n, d]]` |
 # | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}` |
 # | what an object holds | in its class, above the methods: `w: Vec[d]`, `k: int` for a size, `lr: float` |
+# | a function that NumPy does not have | it is traced; if that is in vain, [a rule](#When-it-says-no-and-you-think-it-is-right) |
 # | a weight's layout | `InOut[Mat[d, d]]` or `OutIn[...]` |
 # | nothing may be averaged over the batch | `@typed(keep="B")` |
 #
 # A function that you do not want to touch can be annotated from outside:
 
 # %%
-from bendml.shape import Dim, Mat, ShapeError, Vec, rule, typed
+from bendml.shape import Int, Mat, ShapeError, Vec, dims, rule, typed
 import numpy as np
-n, d = Dim('n'), Dim('d')
+n, d, k = dims('n d k')
 
 def standardise(x): return (x - x.mean(axis=0))/x.std(axis=0)
 typed(standardise, shapes={'x': Mat[n, d], 'return': Mat[n, d]}).__shapes__.report()
@@ -125,19 +128,24 @@ typed(standardise, shapes={'x': Mat[n, d], 'return': Mat[n, d]}).__shapes__.repo
 #
 # Read the last line of the message, it is what to try. Some that come up:
 #
-# - *has no shape rule*: the function is not in [the table](22_symbols.ipynb). Say what it does, in one function that has the
-#   same parameters, or put the call into a function of your own, annotated with `@typed`.
+# - *has no shape rule*, or *the numbers of an array are needed here*: a function that is compiled, or makes lists of an array,
+#   has to be taken at its word. Say what it returns, in a function with the same parameters; `@rule` takes any function,
+#   another package's or your own.
 
 # %%
-try: typed(lambda x: np.unwrap(x), shapes={'x': Vec[n], 'return': Vec[n]})
+from scipy.spatial.distance import cdist
+
+def nearest(x: Mat[n, d], centres: Mat[k, d]) -> Int[Vec[n]]: return cdist(x, centres).argmin(axis=1)
+
+try: typed(nearest)
 except ShapeError as e: print(e)
 
 
 # %%
-@rule(np.unwrap)
-def unwrap(p, discont=None, axis=-1, *, period=6.28): return p + 0.0
+@rule(cdist)
+def _(XA, XB, metric='euclidean'): return np.zeros((len(XA), len(XB)))
 
-typed(lambda x: np.unwrap(x), shapes={'x': Vec[n], 'return': Vec[n]}).__shapes__.report()
+typed(nearest).__shapes__.report()
 
 # %% [markdown]
 # - *fails at d = 1*: it is right for the sizes that you use, not for all. Say which ones: `where="d % 2 == 0"`, or test it in
@@ -145,11 +153,11 @@ typed(lambda x: np.unwrap(x), shapes={'x': Vec[n], 'return': Vec[n]}).__shapes__
 # - *nothing bounds the numbers of this index*: what `i` holds is computed, and may lead outside of `x`. Write
 #   `np.clip(i, 0, len(x) - 1)` or `i % len(x)`; or let it come in as a parameter, `i: Int[Vec[m]]`, with `where="i < n"`.
 # - *a counter or flag has no known value*: the loop runs an unknown number of times. Use `enumerate`, or the length.
-# - *every combination*: if you do mean the table of all pairs, write `[:, None]`.
+# - *every combination*: the message has what to write, the last of it if you do mean the table of all pairs.
 #
 # ## Every day
 #
-# In an editor, the annotations are checked by pyright and mypy as far as these can ([what they see](24_shape.ipynb)), and
+# In an editor, the annotations are checked by pyright and mypy as far as these can ([what they see](24d_editor.ipynb)), and
 # [`bendml lsp`](24d_editor.ipynb) underlines a refusal when the file is saved. Before each commit, and in CI,
 # `bendml check --quiet src/*.py` prints one line for each refusal and fails. In a notebook, the cell with the definition
 # shows the message.

@@ -3,7 +3,7 @@
 
 # %% [markdown]
 # # In the editor
-# > `bendml lsp` shows a refusal under the line that it is about, whenever a file is saved.
+# > `bendml lsp` shows a refusal under the line that it is about, whenever a file is saved; pyright and mypy see some of it before.
 
 # %% [markdown]
 # An editor and a checker speak the [language server protocol](https://microsoft.github.io/language-server-protocol/): the
@@ -177,7 +177,27 @@ print(shown['range'], shown['message'], sep='\n')
 #       "problemMatcher": {"owner": "bendml", "fileLocation": ["autoDetect", "${workspaceFolder}"],
 #         "pattern": {"regexp": "^(.+?):(\\d+):(\\d+): error: (.*)$", "file": 1, "line": 2, "column": 3, "message": 4}}}]}
 #
+# ## Type checkers
+#
+# pyright and mypy read the annotations too, while you type and with no plugin: a stub tells them that `Dim` is a type variable,
+# `L[784]` a literal type, and `Mat[n, d]` a matrix of these sizes, or an array of NumPy's own, whose sizes they do not know. So
+# they flag `Mat[L[2], L[3]] @ Mat[L[4], L[5]]`, a layer that does not fit, and a gradient that is returned transposed; what
+# NumPy's functions return, reductions and slices fit everywhere. For that the code must be written in a form that they know:
+#
+# | write | not |
+# |---|---|
+# | `n = Dim("n")`, one name in a line | `n, d = Dim("n"), Dim("d")`, `dims("n d")`: a type variable is made by an assignment of its own |
+# | `Mat[n, L[1]]` | `Mat[n, 1]` |
+# | `n1 = Annotated[Any, "n + 1"]` in a line of its own, then `Vec[n1]` | `Vec["n + 1"]`, `Vec[n + 1]` |
+# | `size = Annotated[Any, "k"]`, then `Vec[size]` | `Vec["k"]` for a parameter `k: int`, where no Dim has that name |
+# | `wide = Annotated[Any, "d"]`, then `w: Vec[wide]` in a class | `w: Vec[d]` there: a type variable belongs to a function |
+#
 # ## What this does not show
 #
 # The file is checked when it is opened or saved, not while it is typed: its definitions are executed, and half of a line
 # is none. The settings above are those that the editors document; what is tested here is the protocol.
+#
+# Six [scripts](https://github.com/bendml/bendml/blob/main/tests/shape/scripts.py) in that form have no error in pyright or mypy. Two
+# complaints about right code remain. A function whose parameter is annotated `np.ndarray` does not take a `Mat`, to both of
+# them: annotate it with sizes too, or `ArrayLike`. And mypy, in functions that have annotations, wants one for a variable that holds what
+# a typed function made of NumPy's own arrays, `y: Any = f(np.zeros(3))`, or `disable_error_code = var-annotated` in its settings.

@@ -2,7 +2,7 @@
 import math, random
 import numpy as np
 from numpy import zeros as zz
-from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
+from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, rule, typed
 
 B, T, C, H, D, V, N, P, n, m, d, p, k, h, w, s = dims('B T C H D V N P n m d p k h w s')
 
@@ -489,3 +489,51 @@ class Timer:
 @typed
 def timed(x: Vec[n]) -> Vec[n]:
     with Timer() as _t, np.errstate(all='ignore'): return x/2
+
+
+def halved(a, axis=-1): return a.tolist()[::2]
+
+@rule(halved)
+def _(a, axis=-1):
+    if a.ndim == 1: return np.zeros((a.shape[-1] + 1)//2)
+    rows = [np.arange(a.shape[-1]//2 + 1) for _ in range(len(a))]
+    return np.stack(rows).astype(complex)
+
+@typed
+def with_a_rule(x: Vec[n]) -> Vec['(n + 1)//2']: return halved(x)
+
+@typed
+def with_a_rule_of_rows(x: Mat[n, d]) -> Mat[n, 'd//2 + 1']: return halved(x, axis=1)
+
+@typed
+def spectrum(x: Mat[n, m]) -> tuple[Mat[n, 'm//2 + 1'], Mat[n, m]]:
+    s = np.fft.rfft(x, axis=1)*np.fft.rfftfreq(x.shape[1])
+    return s, np.fft.irfft(s, n=x.shape[1])
+
+@typed
+def one_number(x: Mat[n, d]) -> float: return x.sum(keepdims=True).item() + x[0].item(0)
+
+
+@typed
+def einsum_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return np.einsum('bi,bj->ij', x, dy)
+
+@typed
+def einsum_turned(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return np.einsum('bi,bj->ij', dy, x).T
+
+@typed
+def einsum_gradient_of_time(x: Arr[B, T, D], dy: Grad[Arr[B, T, D]]) -> InOut[Mat[D, D]]: return np.einsum('bti,btj->ij', x, dy)
+
+@typed
+def einsum_forward(x: Mat[B, D], w: InOut[Mat[D, D]]) -> Mat[B, D]: return np.einsum('bi,ij->bj', x, w)
+
+@typed
+def einsum_back(dy: Grad[Mat[B, D]], w: InOut[Mat[D, D]]) -> Mat[B, D]: return np.einsum('bj,ij->bi', dy, w)
+
+@typed
+def einsum_two_layers(x: Mat[B, D], w: InOut[Mat[D, D]], v: InOut[Mat[D, D]]) -> Mat[B, D]: return np.einsum('bi,ij->bj', np.einsum('bi,ij->bj', x, w), v)
+
+@typed
+def tensordot_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return np.tensordot(x, dy, axes=(0, 0))
+
+@typed
+def einsum_of_samples(w: InOut[Mat[D, D]], x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return w - np.einsum('bi,bj->bij', x, dy).sum(0)

@@ -2,7 +2,7 @@
 import collections, itertools, math, random
 import numpy as np
 from numpy import zeros as zz
-from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
+from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, refuse, rule, typed
 
 B, T, C, H, D, V, N, P, n, m, d, p, k, h, w, s = dims('B T C H D V N P n m d p k h w s')
 
@@ -247,8 +247,8 @@ def bool_vec(x: Vec[n]) -> Vec[n]:
 
 @typed
 def no_rule(x: Vec[n]) -> Vec[n]:
-    "numpy.apply_along_axis has no shape rule"
-    return np.apply_along_axis(np.sort, 0, x)
+    "numpy.require has no shape rule"
+    return np.require(x, float)
 
 
 @typed
@@ -638,7 +638,7 @@ def fromiter_counts(x: Mat[n, d]) -> Vec[3]:
 
 @typed
 def more_than_there_are(x: Vec[n]) -> Vec[3]:
-    "3 are taken from n"
+    "3 of n without replacement"
     return np.random.default_rng(0).choice(x, 3, replace=False)
 
 
@@ -717,3 +717,91 @@ def suppressed(x: Vec[n]) -> Vec[n]:
         np.linalg.cholesky(np.eye(2)*x[0])
         y = x
     return y
+
+
+@typed
+def needs_the_numbers(x: Vec[n]) -> Vec[n]:
+    "the values of an array are needed here, and a trace has none"
+    return np.array([v*2 for v in x.tolist()])
+
+
+def wrong_rule(x): return x.tolist()
+
+@rule(wrong_rule)
+def _(x):
+    if x.ndim < 2: refuse('a matrix is needed', 'Mat<m, n>', x, operand=0)
+    return x @ np.ones(3)
+
+@typed
+def refused_by_a_rule(x: Vec[n]) -> Vec[n]:
+    "wrong_rule: a matrix is needed"
+    return wrong_rule(x)
+
+@typed
+def refused_in_a_rule(x: Mat[n, d]) -> Vec[n]:
+    "in the rule of wrong_rule: matmul: the left side has d columns, the right side 3 rows"
+    return wrong_rule(x)
+
+
+def zeros_says_the_rule(x): return x.argmax(axis=1)
+
+@rule(zeros_says_the_rule)
+def _(x): return np.zeros(len(x), int)
+
+@typed
+def numbers_of_a_rule(x: Mat[n, d], y: Vec[m]) -> Vec[n]:
+    "nothing bounds the numbers of this index"
+    return y[zeros_says_the_rule(x)]
+
+
+def doubled(a): return np.concatenate([a, a]).tolist()
+
+@rule(doubled)
+def _(a): return np.zeros((*a.shape[:-1], 2*a.shape[-1]))
+
+@typed
+def result_of_a_rule(x: Vec[n]) -> Vec[n]:
+    "the result has size 2*n on axis 0, not n"
+    return doubled(x)
+
+
+@typed
+def wrong_einsum_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.einsum('bi,bj->ji', x, dy)
+
+
+@typed
+def wrong_einsum_gradient_swapped(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.einsum('bi,bj->ij', dy, x)
+
+
+@typed
+def wrong_einsum_gradient_of_time(x: Arr[B, T, D], dy: Grad[Arr[B, T, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.einsum('bti,btj->ji', x, dy)
+
+
+@typed
+def wrong_einsum_forward(x: Mat[B, D], w: InOut[Mat[D, D]]) -> Mat[B, D]:
+    "an activation meets the out axis of a weight"
+    return np.einsum('bi,ji->bj', x, w)
+
+
+@typed
+def wrong_einsum_back(dy: Grad[Mat[B, D]], w: InOut[Mat[D, D]]) -> Mat[B, D]:
+    "a gradient meets the in axis of a weight"
+    return np.einsum('bj,ji->bi', dy, w)
+
+
+@typed
+def wrong_tensordot_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "the result is stored the other way round"
+    return np.tensordot(dy, x, axes=(0, 0))
+
+
+@typed
+def wrong_einsum_of_samples(w: InOut[Mat[D, D]], x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
+    "one of the two is stored the other way round"
+    return w - np.einsum('bi,bj->bij', dy, x).sum(0)
