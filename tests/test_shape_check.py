@@ -47,6 +47,17 @@ def uses(x: Mat[B, 3]) -> Mat[B, 3]: return x + data
     assert 'only definitions' in result.stdout or "name 'data' is not defined" in result.stdout, result.stdout
 
 
+@pytest.mark.parametrize('step', [
+    '{}', 'x = {}', 'x: int = {}', 'x = np.zeros({})', 'GOOD = [{}]', 'x = 1\nx += {}', 'for i in range(3): {}', 'while {}: break', 'if True: {}', 'if __name__ != "": {}', 'with open(__file__) as f: {}',
+    'try: {}\nfinally: pass', 'assert {}', 'del np.a[{}]', 'raise {}', 'match {}:\n    case _: pass', '(lambda: {})()', 'x = y = {}', 'B = Dim("B"); {}', 'print({})'])
+def test_a_step_of_the_program_is_not_run(tmp_path, step):
+    "One step alone, and what it needs is there: it would leave a file."
+    write = f'pathlib.Path({str(tmp_path/"touched")!r}).write_text("no")'
+    (tmp_path/'script.py').write_text('import pathlib\n' + GOOD + '\n' + step.format(write))
+    found = check_file(tmp_path/'script.py')
+    assert [r.name for _, r in found.reports] == ['good'] and not found.refusals and not (tmp_path/'touched').exists()
+
+
 def test_modules_notebooks_and_undecorated_functions(tmp_path):
     (tmp_path/'pack').mkdir()
     (tmp_path/'pack/__init__.py').write_text('')
@@ -98,9 +109,14 @@ def test_html():
     assert '&lt;3, 5&gt;' in page and '<b>' not in page and '- expected' in page
 
 
-def test_the_hook_is_a_command_that_exists():
-    import re
-    from bendml.cli import COMMANDS
-    text = (Path(__file__).parent.parent/'.pre-commit-hooks.yaml').read_text()
-    entry = re.search(r'entry: bendml (\w+)', text)[1]
-    assert entry in COMMANDS
+def test_the_hook_refuses_a_file(tmp_path):
+    "As pre-commit runs it: the entry, and the files that were changed."
+    import shlex, yaml
+    hook, = yaml.safe_load((Path(__file__).parent.parent/'.pre-commit-hooks.yaml').read_text())
+    assert hook.keys() >= {'id', 'name', 'entry', 'language'} and hook['language'] == 'python' and hook['types_or'] == ['python', 'jupyter']
+    (tmp_path/'good.py').write_text(GOOD)
+    (tmp_path/'bad.py').write_text(GOOD + BAD)
+    program, command, *options = shlex.split(hook['entry'])
+    assert (program, command) == ('bendml', 'check')
+    good, bad = run(tmp_path, *options, 'good.py'), run(tmp_path, *options, 'good.py', 'bad.py')
+    assert (good.returncode, good.stdout) == (0, '') and bad.returncode == 1 and bad.stdout.count('\n') == 1 and bad.stdout.startswith('bad.py:11:16: error: matmul'), bad
