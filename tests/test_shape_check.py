@@ -32,9 +32,8 @@ def test_json(tmp_path):
 
 def test_the_program_is_not_run(tmp_path):
     (tmp_path/'script.py').write_text(GOOD + '''
-import sys
-Path = __import__("pathlib").Path
-Path("touched").write_text("no")
+import pathlib, sys
+pathlib.Path("touched").write_text("no")
 data = np.load("missing.npy")
 for i in range(3): sys.exit(7)
 with open("touched", "w") as f: f.write("no")
