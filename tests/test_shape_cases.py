@@ -232,12 +232,26 @@ def test_composition():
 # Other libraries' annotations.
 
 def test_jaxtyping_annotations_as_they_stand():
-    "jaxtyping's classes are recognised by what they carry; this is one, as jaxtyping makes it."
-    def jax(text, *dtypes): return type('Float', (), {'dim_str': text, 'dtypes': dtypes})
+    from jaxtyping import Bool, Float, Float32, Int
+    A = np.ndarray
     def f(x, w): return x @ w
-    typed(f, shapes={'x': jax('batch 784', 'float32', 'float64'), 'w': jax('784 h*d', 'float32'), 'return': jax('batch h*d', 'float32', 'float64')})
-    with pytest.raises(ShapeError): typed(f, shapes={'x': jax('batch 784', 'float32'), 'w': jax('785 n', 'float32'), 'return': jax('batch n', 'float32')})
-    with pytest.raises(ShapeError, match='each axis with a name'): typed(f, shapes={'x': jax('*batch 784', 'float32'), 'w': Mat[784, n]})
+    def annotated(x, w, result): return typed(f, shapes={'x': x, 'w': w, 'return': result})
+    annotated(Float[A, 'batch 784'], Float32[A, '784 h*d'], Float[A, 'batch h*d'])
+    annotated(Float[A, 'batch rows=784'], Mat[784, 'out'], Float32[A, 'batch out'])
+    for x, w, result in (('batch 784', Float[A, '785 out'], 'batch out'), ('batch 784', Mat[785, 'out'], 'batch out'), ('batch 784', Mat[784, 'out'], 'batch 784'), ('784', Mat[784, 'out'], 'batch out')):
+        with pytest.raises(ShapeError): annotated(Float[A, x], w, Float[A, result])
+    for rest in ('*batch 784', '... 784', '_ 784', '#batch 784'):
+        with pytest.raises(ShapeError, match='each axis with a name'): annotated(Float[A, rest], Mat[784, n], None)
+    g = typed(lambda x: x.sum(1), shapes={'x': Float[A, 'batch 2*h+1'], 'return': Float[A, 'batch']})
+    assert g(np.ones((2, 5))).shape == (2,)
+    with pytest.raises(ShapeError, match='no h makes'): g(np.ones((2, 4)))
+    kinds = {'int': Int, 'bool': Bool, 'float': Float, 'float32': Float32}
+    for name, kind in kinds.items():
+        for given in (np.int64, np.bool_, np.float32, np.float64):
+            take = typed(lambda x: x*1, shapes={'x': kind[A, 'n'], 'return': Vec['n']})
+            if np.dtype(given).kind == np.dtype(name).kind: take(np.ones(2, given))
+            else:
+                with pytest.raises(ShapeError, match='x holds'): take(np.ones(2, given))
 
 
 def test_sizes_and_messages_of_hostile_text():

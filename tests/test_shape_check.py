@@ -32,9 +32,8 @@ def test_json(tmp_path):
 
 def test_the_program_is_not_run(tmp_path):
     (tmp_path/'script.py').write_text(GOOD + '''
-import sys
-Path = __import__("pathlib").Path
-Path("touched").write_text("no")
+import pathlib, sys
+pathlib.Path("touched").write_text("no")
 data = np.load("missing.npy")
 for i in range(3): sys.exit(7)
 with open("touched", "w") as f: f.write("no")
@@ -45,6 +44,17 @@ def uses(x: Mat[B, 3]) -> Mat[B, 3]: return x + data
     result = run(tmp_path, 'script.py')
     assert result.returncode == 1 and not (tmp_path/'touched').exists()
     assert 'only definitions' in result.stdout or "name 'data' is not defined" in result.stdout, result.stdout
+
+
+@pytest.mark.parametrize('step', [
+    '{}', 'x = {}', 'x: int = {}', 'x = np.zeros({})', 'GOOD = [{}]', 'x = 1\nx += {}', 'for i in range(3): {}', 'while {}: break', 'if True: {}', 'if __name__ != "": {}', 'with open(__file__) as f: {}',
+    'try: {}\nfinally: pass', 'assert {}', 'del np.a[{}]', 'raise {}', 'match {}:\n    case _: pass', '(lambda: {})()', 'x = y = {}', 'B = Dim("B"); {}', 'print({})'])
+def test_a_step_of_the_program_is_not_run(tmp_path, step):
+    "One step alone, and what it needs is there: it would leave a file."
+    write = f'pathlib.Path({str(tmp_path/"touched")!r}).write_text("no")'
+    (tmp_path/'script.py').write_text('import pathlib\n' + GOOD + '\n' + step.format(write))
+    found = check_file(tmp_path/'script.py')
+    assert [r.name for _, r in found.reports] == ['good'] and not found.refusals and not (tmp_path/'touched').exists()
 
 
 def test_modules_notebooks_and_undecorated_functions(tmp_path):
@@ -96,14 +106,6 @@ def test_html():
     e = ShapeError('matmul: <b>', 'Mat<3, 5>', 'Mat<4, 5>')
     page = e._repr_html_()
     assert '&lt;3, 5&gt;' in page and '<b>' not in page and '- expected' in page
-
-
-def test_the_hook_is_a_command_that_exists():
-    import re
-    from bendml.cli import COMMANDS
-    text = (Path(__file__).parent.parent/'.pre-commit-hooks.yaml').read_text()
-    entry = re.search(r'entry: bendml (\w+)', text)[1]
-    assert entry in COMMANDS
 
 
 HEAD = 'import logging, sys\nimport numpy as np\nfrom bendml.shape import Dim, Mat, Vec, dims, typed\nn, d, k = dims("n d k")\n'
@@ -294,3 +296,16 @@ def test_at_the_prompt():
     for args, source, says in [(['-c', HEAD + GOOD], '', 'python -c'), (['-i'], GOOD + '\n\n', "typed at Python's prompt")]:
         said = subprocess.run([sys.executable, '-W', 'ignore', *args], input=source, capture_output=True, text=True).stderr
         assert says in said and 'put it into a file, or use IPython' in said, said
+
+
+def test_the_hook_refuses_a_file(tmp_path):
+    "As pre-commit runs it: the entry, and the files that were changed."
+    import shlex, yaml
+    hook, = yaml.safe_load((Path(__file__).parent.parent/'.pre-commit-hooks.yaml').read_text())
+    assert hook.keys() >= {'id', 'name', 'entry', 'language'} and hook['language'] == 'python' and hook['types_or'] == ['python', 'jupyter']
+    (tmp_path/'good.py').write_text(GOOD)
+    (tmp_path/'bad.py').write_text(GOOD + BAD)
+    program, command, *options = shlex.split(hook['entry'])
+    assert (program, command) == ('bendml', 'check')
+    good, bad = run(tmp_path, *options, 'good.py'), run(tmp_path, *options, 'good.py', 'bad.py')
+    assert (good.returncode, good.stdout) == (0, '') and bad.returncode == 1 and bad.stdout.count('\n') == 1 and bad.stdout.startswith('bad.py:11:16: error: matmul'), bad

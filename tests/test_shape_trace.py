@@ -140,6 +140,23 @@ def test_threads():
     assert failed == []
 
 
+# What a message shows.
+
+@pytest.mark.parametrize('line, piece', [
+    ('return x + y', 'y'), ('é = x; return é + (x @ y)', 'y'), ('return np.concatenate([x, x]) @ w', 'w'), ('return x[len(x)]', 'len(x)'), ('return x.reshape(7, 7)', '7'),
+    ('return (x + x).sum(axis=5)', '5'), ('return x.T', 'x.T'),
+])
+def test_the_message_points_at_a_piece(line, piece):
+    lines = str(refused(f'''
+        @typed(where='n >= 2')
+        def f(x: Mat[n, 3], y: Mat[4, 5], w: Mat[4, 3]) -> Mat[n, 3]:
+            x, y, w
+            {line}''')).split('\n')
+    at = lines.index(f'  5 | {line}')
+    start, end = lines[at + 1].index('^'), lines[at + 1].rindex('^') + 1
+    assert lines[at][start:end] == piece and set(lines[at + 1][6:]) <= set(' ^') and lines[at + 2] == 'known    : n >= 2', lines
+
+
 # Calling a typed function.
 
 @typed
@@ -271,6 +288,21 @@ def test_conditions_of_a_called_function():
         @typed
         def f(x: Mat[n, 6]) -> Mat[n, 5]: return reshaped(x, len(x), 5)''').reason
 
+@typed(where='ids < V')
+def rows_of(ids: Int[Vec[T]], table: Mat[V, D]) -> Mat[T, D]: return table[ids]
+
+def test_numbers_at_a_call():
+    assert rows_of(np.array([0, 2]), np.ones((3, 4))).shape == (2, 4)
+    for wrong in (3, -1):
+        with pytest.raises(ShapeError, match=f'ids holds {wrong}'): rows_of(np.array([0, wrong]), np.ones((3, 4)))
+
+def test_numbers_of_a_called_function():
+    program = '''
+        @typed(where='ids < V')
+        def f(ids: Int[Vec[T]], other: Int[Vec[T]], table: Mat[V, D]) -> Mat[T, D]: return table[ids] + rows_of({}, table) + other[:, None]'''
+    for right in ('ids', 'other % len(table)'): define(program.format(right))
+    for wrong in ('other', 'ids + 1', 'ids - 1', 'other % (len(table) + 1)'): assert 'needs ids < V' in refused(program.format(wrong)).reason
+
 def test_a_size_that_may_be_0_does_not_fit_a_name():
     e = refused('''
         @typed
@@ -296,6 +328,18 @@ def test_normal_form_is_python_arithmetic(text, sizes):
     try: ours = evaluate(dim, sizes)
     except ZeroDivisionError: return  # the normal form may keep a quotient that Python does not reach
     assert ours == value, (dim, sizes)
+
+def test_what_z3_does_not_know_is_not_known(monkeypatch):
+    import z3
+    monkeypatch.setattr(z3.Solver, 'check', lambda self: z3.unknown)
+    asked = claim(parse_dim('p*p'), '!=', parse_dim('2*q*q'))  # it is so, and trying finds nothing against it
+    assert decide(Facts(), asked).holds is None
+    assert refused('''
+        @typed
+        def f(x: Mat[n, n], y: Mat[m, m]) -> Vec['n*n + 2*m*m']:
+            a, b = x.ravel(), np.concatenate([y.ravel(), y.ravel()])
+            return np.concatenate([a, b]) if len(a) != len(b) else x''').reason == 'the result has 2 axes, not 1'
+
 
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(texts.filter(lambda t: '//' not in t and '%' not in t), st.sampled_from(['==', '!=', '<', '>=']), texts.filter(lambda t: '//' not in t and '%' not in t),

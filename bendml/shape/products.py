@@ -167,7 +167,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     x, y = lift(a), lift(b)
     for v in (x, y):
         if v.axes[-1].size != 3 or axis not in (None, -1) or (axisa, axisb, axisc) != (-1,)*3: refuse('vectors of 3 entries along the last axis', 3, v)
-    return Array(broadcast(x, y), dtypes(np.multiply, [x, y])[0])
+    return Array(broadcast(x, y), dtypes(np.subtract, [x, y])[0])
 
 # %% ../../nbs/22d_products.ipynb #6c61d81f
 @rule(np.einsum)
@@ -369,7 +369,7 @@ def cov(m, y=None, rowvar=True, *_, **more):
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     x = lift(a)
     gone = axis_numbers((axis1, axis2), x.ndim)
-    return filled(Array((b for i, b in enumerate(x.axes) if i not in gone), dtype or x.dtype), out)
+    return filled(Array((b for i, b in enumerate(x.axes) if i not in gone), dtype or dtypes(np.sum, [Array((Axis(Dim(1)),), x.dtype)])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #eede3e51
 METHODS['trace'] = np.trace

@@ -142,7 +142,8 @@ def _bins(bins: object) -> Dim:
     if isinstance(bins, str): return unknown('k', 1).size
     if (n := as_dim(bins)) is None:
         if lift(bins).ndim != 1: refuse('the edges have one axis', 'Vec<n>', lift(bins), operand=1)
-        n = lift(bins).axes[0].size - 1
+        if not (verdict := holds(claim(lift(bins).axes[0].size, '>=', 1))).holds: refuse('no edges', 'at least 1', lift(bins), verdict=verdict, operand=1)
+        return lift(bins).axes[0].size - 1
     if not (verdict := holds(claim(n, '>=', 1))).holds: refuse(f'{n} bins', 'at least 1', n, verdict=verdict, operand=1)
     return n
 

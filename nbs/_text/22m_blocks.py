@@ -156,7 +156,10 @@ def resize(a, new_shape): return ranged(Array(map(axis, shape_of(new_shape)), li
 def ediff1d(ary, to_end=None, to_begin=None):
     x = lift(ary)
     size = entries(x) - 1 if branch(claim(entries(x), '>=', 1)) else Dim(0)
-    for more in (to_end, to_begin): size = size + (entries(lift(more)) if more is not None else 0)
+    for more in (to_end, to_begin):
+        if more is None: continue
+        if not np.can_cast(lift(more).dtype, x.dtype, 'same_kind'): refuse(f'{lift(more).dtype} among differences of {x.dtype}', x.dtype, lift(more).dtype)
+        size = size + entries(lift(more))
     return Array((axis(size),), dtypes(np.subtract, [x, x])[0])
 
 

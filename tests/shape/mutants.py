@@ -118,15 +118,20 @@ def _run(f, name, setting):
     return [np.asarray(r) for r in (result if isinstance(result, tuple) else (result,))]
 
 
+MEANS = {  # what notices a change that NumPy does not notice, and what it then says
+    'no name unused': 'is never used', 'weight layout': ' axis of a weight', 'keep': 'says that nothing may',
+    'axis identity through reshape': 'would change places', 'order of merged axes': 'in another order', 'range of indices': 'indices '}
+
+
 def trial(count=None):
-    "Verdicts: a Counter of (what NumPy does, what the check says), the missed ones and the accepted ones."
-    table, missed, invisible, strict = Counter(), [], Counter(), []
+    "Verdicts: a Counter of (what NumPy does, what the check says), the missed ones and the accepted ones, those too strict, and what noticed the silent ones."
+    table, missed, invisible, strict, means = Counter(), [], Counter(), [], Counter()
     right = {name: [_run(getattr(programs, name).__wrapped__, name, s) for s in programs.SETTINGS] for name in programs.ARGUMENTS}
     for number, m in enumerate(mutants() if count is None else itertools.islice(mutants(), 0, None, count)):
         try:
             _defined(m, number, True)
             verdict = 'accepted'
-        except ShapeError: verdict = 'refused'
+        except ShapeError as e: verdict, reason = 'refused', e.reason
         f = _defined(m, number, False)
         runs = [_run(f, m.program, s) for s in programs.SETTINGS]
         shapes = [[r.shape for r in run] if run else None for run in runs]
@@ -135,14 +140,16 @@ def trial(count=None):
         table[does, verdict] += 1
         if does.startswith('fails') and verdict == 'accepted': missed.append(m)
         if does == 'equal' and verdict == 'refused': strict.append(m)
+        if does == 'silently wrong' and verdict == 'refused': means[next((name for name, text in MEANS.items() if text in reason), reason)] += 1
         if does == 'silently wrong' and verdict == 'accepted': invisible[m.kind, m.program, m.what] += 1
         linecache.cache.pop(f'<mutant {number}>', None)
-    return table, missed, invisible, strict
+    return table, missed, invisible, strict, means
 
 
 if __name__ == '__main__':
-    table, missed, invisible, strict = trial()
+    table, missed, invisible, strict, means = trial()
     for (does, verdict), n in sorted(table.items()): print(f'{n:5}  {does:24}{verdict}')
+    print('noticed, of those silently wrong:', ', '.join(f'{n} by {name}' for name, n in means.most_common()))
     print(len(missed), 'missed:', *(f'\n  {m.program}: {m.what}' for m in missed))
     print(len(strict), 'refused though equal:', *(f'\n  {m.program}: {m.what}' for m in strict))
     for (kind, program, what), n in sorted(invisible.items()): print(f'  {kind:28}{program:10}{what}')

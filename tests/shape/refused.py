@@ -86,6 +86,16 @@ def break_then_stack(x: Mat[n, d]) -> Mat[n, d]:
 
 
 @typed
+def stack_then_break(x: Mat[n, d]) -> Mat[n, d]:
+    "a list is read while a loop fills it, or after a loop that may end early"
+    out = []
+    for r in x:
+        out.append(r)
+        if r.sum() > 0: break
+    return np.stack(out)
+
+
+@typed
 def conditional_append(x: Mat[n, d]) -> Mat[n, d]:
     "a list gets different elements in each turn"
     out = []
@@ -128,9 +138,36 @@ def index_range(x: Mat[n, d]) -> Vec[d]:
 
 @typed
 def while_shrink(x: Vec[n]) -> Vec[n]:
+    "x changes its shape in each turn of the loop"
+    while np.abs(x).sum() > 1: x = x[:-1]
+    return x
+
+
+@typed
+def while_shrink_to_nothing(x: Vec[n]) -> Vec[n]:
     "max: n - 1 can be 0, and then there is nothing to choose from"
     while np.abs(x).max() > 1: x = x[:-1]
     return x
+
+
+@typed
+def while_list(x: Vec[n]) -> Mat[2, n]:
+    "a list grows in a while loop, whose number of turns is not known"
+    out = []
+    while np.abs(x).max() > 1:
+        x = x/2
+        out.append(x)
+    return np.stack(out)
+
+
+@typed
+def list_read_while_filled(x: Mat[n, d]) -> float:
+    "a list is read while a loop fills it, or after a loop that may end early"
+    out, s = [], 0.0
+    for r in x:
+        out.append(r)
+        s += np.stack(out).sum()
+    return s
 
 
 @typed
@@ -164,6 +201,27 @@ def except_typeerror(x: Vec[n], y: Vec[m]) -> Vec[n]:
         z = x + y
     except TypeError: pass
     return x
+
+
+@typed
+def finally_swallows(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "add: axis -1 has size n on the left and m on the right"
+    try: return x + y
+    finally: return x
+
+
+@typed
+def finally_raises(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "add: axis -1 has size n on the left and m on the right"
+    try: return x + y
+    finally: raise ValueError
+
+
+@typed
+def finally_fails_too(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "add: axis -1 has size n on the left and m on the right"
+    try: return x + y
+    finally: return x @ np.zeros((len(y), 2))
 
 
 @typed
@@ -286,6 +344,185 @@ def int_of_float(x: Vec[n]) -> Vec[n]:
 def unused(x: Vec[n], y: Vec[n]) -> Vec[n]:
     "y is never used"
     return x + x
+
+
+@typed
+def only_in_the_result(x: Vec[n]) -> Vec[m]:
+    "the result names m, which no parameter has"
+    return x
+
+
+@typed(where='m <= 3')
+def only_in_a_condition(x: Vec[n]) -> Vec[n]:
+    "names m, which no parameter has"
+    return x
+
+
+@typed
+def result_of_floats(x: Vec[n]) -> Int[Vec[n]]:
+    "the result holds float64"
+    return x
+
+
+@typed
+def merged_for_the_result(x: Arr[T, H, D]) -> Mat[T, 'D*H']:
+    "the result was merged in another order"
+    return x.reshape(len(x), -1)
+
+
+@typed
+def merged_for_a_weight(x: Arr[T, H, D], w: Mat['D*H', C]) -> Mat[T, C]:
+    "matmul: an axis was merged in another order than the weight expects"
+    return x.reshape(len(x), -1) @ w
+
+
+@typed
+def sum_of_two_orders(x: Arr[T, H, D], y: Arr[T, D, H]) -> Mat[T, H*D]:
+    "add: axis -1 holds H*D on the left and D*H on the right: the same size in another order"
+    t, h, d = x.shape
+    return x.reshape(t, h*d) + y.reshape(t, d*h)
+
+
+@typed
+def split_in_another_order(x: Mat[T, 'H*D'], w: Mat[D, H]) -> Arr[T, D, H]:
+    "reshape: an axis that holds H*D is split as D*H"
+    return x.reshape(len(x), *w.shape) + w
+
+
+@typed
+def order_left_of_a_sum(x: Arr[T, H, D], z: Mat[T, H*D]) -> Arr[T, D, H]:
+    "reshape: an axis that holds H*D is split as D*H"
+    t, h, d = x.shape
+    return (x.reshape(t, h*d) + z).reshape(t, d, h)
+
+
+@typed
+def order_right_of_a_sum(x: Arr[T, H, D], z: Mat[T, H*D]) -> Arr[T, D, H]:
+    "reshape: an axis that holds H*D is split as D*H"
+    t, h, d = x.shape
+    return (z + x.reshape(t, h*d)).reshape(t, d, h)
+
+
+@typed
+def layout_left_of_a_product(x: Mat[B, C], w: OutIn[Mat[C, C]], m: Mat[C, C]) -> Mat[B, C]:
+    "matmul: an activation meets the out axis of a weight"
+    return x @ (w*m)
+
+
+@typed
+def layout_right_of_a_product(x: Mat[B, C], w: OutIn[Mat[C, C]], m: Mat[C, C]) -> Mat[B, C]:
+    "matmul: an activation meets the out axis of a weight"
+    return x @ (m*w)
+
+
+@typed
+def column_and_row(x: Mat[n, 1], y: Mat[1, n]) -> Mat[n, n]:
+    "which makes every combination: an array of shape (n, n)"
+    return x - y
+
+
+@typed
+def rows_less_their_sums(x: Mat[n, n]) -> Mat[n, n]:
+    "subtract: its axis -1 is axis -2 of the other operand, where it is paired with axis -1"
+    return x - x.sum(1)
+
+
+@typed
+def out_of_another_dtype(x: Vec[n], i: Int[Vec[n]]) -> Int[Vec[n]]:
+    "multiply: numbers of dtype float64 are written into an array of int64"
+    return np.multiply(x, 2, out=i)
+
+
+@typed
+def copied_to_another_dtype(x: Vec[n], i: Int[Vec[n]]) -> Int[Vec[n]]:
+    "copyto: numbers of dtype float64 are written into an array of int64"
+    np.copyto(i, x)
+    return i
+
+
+@typed(keep='B')
+def mean_over_what_is_kept(x: Mat[B, D]) -> Vec[D]:
+    "mean: reduces over axis -2, which is B: keep='B' says that nothing may"
+    return x.mean(0)
+
+
+@typed(keep='B')
+def mean_over_what_is_kept_after_a_sum(x: Mat[B, D], y: Mat[B, D]) -> Vec[D]:
+    "mean: reduces over axis -2, which is B: keep='B' says that nothing may"
+    return (x + y).mean(0)
+
+
+@typed(keep='B')
+def mean_over_what_is_kept_after_a_reshape(x: Arr[B, T, D]) -> Vec['T*D']:
+    "mean: reduces over axis -2, which is B: keep='B' says that nothing may"
+    return x.reshape(len(x), -1).mean(0)
+
+
+@typed
+def any_place(x: Vec[n], k: int) -> Vec[n]:
+    "partition: the place k of n entries"
+    return np.partition(x, k)
+
+
+@typed
+def any_place_of_an_order(x: Vec[n], k: int) -> Int[Vec[n]]:
+    "argpartition: the place k of n entries"
+    return np.argpartition(x, k)
+
+
+@typed
+def reshape_for_transpose(x: Mat[n, m]) -> Mat[m, n]:
+    "reshape: the axis m would change places, and a reshape does not move entries"
+    return x.reshape(x.shape[1], x.shape[0])
+
+
+@typed
+def reshape_to_negative_sizes(x: Mat[n, m]) -> Mat[n, m]:
+    "reshape: -n can be negative"
+    return x.reshape(-len(x), -x.shape[1])
+
+
+@typed
+def reshape_by_columns(x: Mat[n, m]) -> Vec['n*m']:
+    "reshape: order='F' has no rule"
+    return x.reshape(-1, order='F')
+
+
+@typed
+def transpose_of_one_axis_twice(x: Mat[n, n]) -> Mat[n, n]:
+    "transpose: the same axis twice"
+    return x.transpose(0, 0)
+
+
+@typed
+def sum_of_one_axis_twice(x: Mat[n, n]) -> Vec[n]:
+    "sum: the same axis twice"
+    return x.sum((0, -2))
+
+
+@typed
+def split_beyond(x: Vec[n]) -> Vec[n]:
+    "split: a cut at 4 of n entries"
+    a, b = np.split(x, [4])
+    return np.concatenate([a, b])
+
+
+@typed
+def take_along_of_fewer_axes(x: Mat[n, d], i: Int[Vec[n]]) -> Mat[n, d]:
+    "take_along_axis: as many axes in the indices as in the array"
+    return np.take_along_axis(x, i, 1)
+
+
+@typed
+def take_along_of_floats(x: Mat[n, d]) -> Mat[n, d]:
+    "take_along_axis: indices of dtype float64"
+    return np.take_along_axis(x, x, 1)
+
+
+@typed
+def reads_a_file(x: Vec[n]) -> Vec[n]:
+    "a file is opened"
+    with open('numbers.txt') as f: return x*float(f.read())
 
 
 @typed
