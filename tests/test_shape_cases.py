@@ -249,7 +249,7 @@ def test_jaxtyping_annotations_as_they_stand():
     for name, kind in kinds.items():
         for given in (np.int64, np.bool_, np.float32, np.float64):
             take = typed(lambda x: x*1, shapes={'x': kind[A, 'n'], 'return': Vec['n']})
-            if np.dtype(given).kind == np.dtype(name).kind: take(np.ones(2, given))
+            if np.dtype(given).kind == np.dtype(name).kind and not (name == 'float32' and given is np.float64): take(np.ones(2, given))
             else:
                 with pytest.raises(ShapeError, match='x holds'): take(np.ones(2, given))
 
