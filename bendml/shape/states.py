@@ -14,7 +14,7 @@ import numpy as np
 
 from .sizes import Dim, substitute
 from .facts import claim
-from .trace import current, holds, refuse
+from .trace import current, holds, refuse, user_frame
 from .symbols import OPS, Array, Size, as_dim, one_entry, size_value
 from .ranges import as_size, forget, range_of, view
 from .elementwise import same
@@ -22,6 +22,7 @@ from .elementwise import same
 # %% ../../nbs/22j_states.ipynb #d7ebd009
 class Turns:
     "Something to iterate over whose length is not known: `item(k)` is its element number k."
+    named = False  # does the program give the number of a turn a name?
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
     def __iter__(self):
         refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
@@ -47,7 +48,7 @@ def symbolic_range(*ends: Any) -> Any:
     if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
     count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
     turns = Turns(count, lambda k: size_value(a + k*c))
-    turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
+    turns.numbers, turns.named = lambda: OPS[np.arange].shape(start, stop, step), True
     return turns
 
 # %% ../../nbs/22j_states.ipynb #c7593851
@@ -77,7 +78,9 @@ def _alike(values: Any) -> Any:
 def enumerated(values: Any, start: int = 0) -> Any:
     turns = as_turns(values)
     if turns is None: return enumerate(values, start)
-    return Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    found = Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    found.named = True
+    return found
 
 # %% ../../nbs/22j_states.ipynb #d48300f7
 def backwards(values: Any) -> Any:
@@ -92,6 +95,7 @@ class Growing(list):
         trace = current()
         self.counts = counts or [Dim(1)]*super().__len__()
         self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
+        self.key = (frame.f_code, frame.f_lasti) if (frame := user_frame()) else None  # where it is made: the same on every path
         trace.state.setdefault('lists', []).append(self)
 
     def plain(self) -> bool: return not self.dirty and all(c == 1 for c in self.counts)

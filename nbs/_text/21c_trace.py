@@ -12,13 +12,13 @@
 # %%
 #| hide
 #| export
-import itertools, sys, threading
+import itertools, re, sys, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 from bendml.shape.facts import Claim, Facts, Verdict, assume, decide
-from bendml.shape.messages import Place, ShapeError, place_of, source_of
+from bendml.shape.messages import Place, ShapeError, place_at, place_of, source_of
 
 
 # %% [markdown]
@@ -36,8 +36,10 @@ class Trace:
     facts: Facts = Facts()
     plan: tuple[bool, ...] = ()               # the choices to make, in order; beyond them: True
     made: list[bool] = field(default_factory=list)
+    ways: list[Any] = field(default_factory=list)  # what each choice was about: a claim on sizes, or where data were asked
     keep: frozenset[str] = frozenset()        # sizes that nothing may reduce over
     refused: ShapeError | None = None         # the first refusal: a handler cannot swallow it
+    some: set = field(default_factory=set)    # lists that only some turns of a loop append to; all paths share it
     count: Iterator[int] = field(default_factory=itertools.count)
     by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
     state: dict[Any, Any] = field(default_factory=dict)
@@ -80,11 +82,13 @@ def holds(goal: Claim) -> Verdict:
 
 # %%
 #| export
-def choose() -> bool:
+def choose(about: Claim | None = None) -> bool:
     "A choice that nothing decides: both ways are traced, one after the other."
     trace = current()
     if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='split the function')
     trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
+    frame = user_frame()
+    trace.ways.append((about if trace.made[-1] else ~about) if about else frame and (frame.f_code, frame.f_lasti, trace.made[-1]))
     return trace.made[-1]
 
 
@@ -94,7 +98,7 @@ def branch(goal: Claim) -> bool:
     "Is it so? Where it depends on the sizes, one path for each answer."
     if holds(goal).holds: return True
     if holds(~goal).holds: return False
-    way = choose()
+    way = choose(goal)
     current().state['way'] = goal if way else ~goal
     current().facts = assume(current().facts, current().state['way'])
     return way
@@ -124,8 +128,8 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
     hint = _with_names(hint, place) or _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
-                       verdict.holds is False and not verdict.fails_at, known, place, operand)
-    trace.refused = trace.refused or error
+                       verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace))
+    trace.refused = trace.refused or named_for_people(error, trace, frame)
     raise error
 
 
@@ -148,6 +152,72 @@ def _with_names(hint: str, place: Place | None) -> str:
     text = text if text and len(text) <= 30 else 'it'
     other = text[:-2] if text.endswith('.T') else f'{text}.T' if text.replace('.', '').replace('_', '').isalnum() else f'({text}).T'
     return hint.replace('{it.T}', other).replace('{it}', text)
+
+
+# %% [markdown]
+# Sizes that fail are stated without reserve only if the path hangs on nothing but sizes. Where it took a condition on data, or
+# on the variable of a loop, to go one way, the message says which.
+
+# %%
+#| export
+def assumed(trace: Trace) -> tuple[str, ...]:
+    "The conditions on this path that sizes alone do not decide."
+    texts = [_asked(w) for w in trace.ways if not isinstance(w, Claim) or "'" in w.text]
+    return tuple(dict.fromkeys(texts))
+
+
+# %%
+#| export
+def _asked(way: Claim | tuple | None) -> str:
+    "A condition as it was written."
+    if isinstance(way, Claim): return way.text
+    if way is None: return 'an optional argument is left out, or given'
+    place = place_at(*way[:2])
+    text = source_of(place)
+    if not text or len(text) > 60: return f'the condition in line {place.line} goes {"" if way[2] else "not "}this way'
+    return f'{text} (line {place.line})' if way[2] else f'not {text} (line {place.line})'
+
+
+# %% [markdown]
+# A size that nobody named is called `k'7` inside. In a message it gets a name that the program has not, and a line that says
+# what it is.
+
+# %%
+#| export
+_INNER = re.compile(r"(\w+)'\d+")
+
+def named_for_people(e: ShapeError, trace: Trace, frame: Any) -> ShapeError:
+    "The error, with every inner name replaced and explained."
+    fields = 'reason', 'hint', 'expected', 'observed'
+    texts = [str(getattr(e, f) or '') for f in fields] + [n for n, _ in e.fails_at] + list(e.assumed)
+    inner = list(dict.fromkeys(m.group() for t in texts for m in _INNER.finditer(t)))
+    if not inner: return e
+    taken = {n for t in [*texts, *(str(c) for c in trace.facts.claims)] for n in re.findall(r"\b[^\W\d]\w*\b(?!')", t)}
+    code = {*frame.f_code.co_varnames, *frame.f_code.co_names, *frame.f_code.co_cellvars} if frame else set()
+    shown = {}
+    for name in inner:
+        base, told = _INNER.match(name).group(1), trace.state.get('told', {}).get(name)
+        used = taken | set(shown.values()) | (set() if told and told[0] else code)
+        shown[name] = next(n for n in itertools.chain([base], (f'{base}{i}' for i in itertools.count(1))) if n not in used)
+    put = lambda text: _INNER.sub(lambda m: shown[m.group()], text) if isinstance(text, str) else text
+    for f in fields: setattr(e, f, put(getattr(e, f)))
+    e.args = e.reason,
+    e.fails_at, e.assumed = tuple((put(n), v) for n, v in e.fails_at), tuple(map(put, e.assumed))
+    e.where = tuple(f'{shown[n]} is {_told(trace, n)}' for n in inner)
+    e.surely = e.surely and all(trace.state.get('told', {}).get(n, ('',))[0] == 'index' for n in inner)
+    return e
+
+
+# %%
+#| export
+def _told(trace: Trace, name: str) -> str:
+    "What an inner name stands for."
+    _, text, at = trace.state.get('told', {}).get(name, ('', '', None))
+    place = at and place_at(*at)
+    source = source_of(place) if place else ''
+    at = f'in line {place.line}' if place else ''
+    if text: return text.replace('{it}', source if 0 < len(source) <= 60 else 'this').replace('{at}', at)
+    return f'a number {at} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')
 
 
 # %%

@@ -8,8 +8,8 @@
 # %% [markdown]
 # A loop over the rows of an array has as many turns as there are rows, and that is not known. So two turns are traced: one
 # at an arbitrary index `k`, one at `k + 1`. After the first, every variable has some shape; if after the second it has the
-# same one, with `k + 1` for `k`, then it has that shape after any number of turns, by induction. What differs (a counter, an
-# array that grows, an attribute that is counted up) is refused.
+# same one, with `k + 1` for `k`, then it has that shape after any number of turns, by induction. What differs (an array that
+# grows, an attribute that is counted up) is refused.
 
 # %%
 #| hide
@@ -17,12 +17,13 @@
 import sys, time, types
 from typing import Any, Callable, Iterator
 
-from bendml.shape.sizes import Dim, names_of
-from bendml.shape.facts import Facts, assume, bound, claim
+from bendml.shape.sizes import Dim, named, names_of, substitute
+from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
 from bendml.shape.ranges import unknown
-from bendml.shape.states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
-                                 as_turns, fingerprint)
+from bendml.shape.states import (Growing, Turns, _forget_in, _one_of, _plain, _refuse_change, _shifted, _state, _unchanged,
+                                 _variables, as_turns, fingerprint)
+from bendml.shape.counters import Counters
 
 # %% [markdown]
 # ## The loop
@@ -47,96 +48,190 @@ def tick() -> None:
 
 # %%
 #| export
-def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
-    "The turns of a for loop. `dead` names the variables that each turn sets before it reads them; `name` the one it counts."
+def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn', counted: tuple[str, ...] = (), leaves: bool = False) -> Iterator[Any]:
+    "The turns of a for loop. The copy says which variables each turn sets before it reads them, its own name for the turn, which variables are counted, and if a turn may leave the loop."
+    frame = sys._getframe(1)
+    if isinstance(values, Yields): yield from _taken(values, frame, dead, counted); return
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, sys._getframe(1), dead, name)
+    yield from _two_turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', leaves)
 
 
 # %% [markdown]
-# A range that grows from turn to turn (a counter in an array) is forgotten, and one more turn is traced without it: this is
-# what abstract interpretation calls widening.
+# What is compared from turn to turn are the function's variables and what they hold. [Counters](22k_counters.ipynb) are left
+# out: they are not known, in every turn anew. A range that grows (a counter in an array) is forgotten, and one more turn is
+# traced without it: this is what abstract interpretation calls widening.
 
 # %%
 #| export
-def _widened(frame: types.FrameType, dead: tuple[str, ...], first: dict, second: dict, step: dict[str, Dim]) -> bool:
-    "Forget the ranges that a turn has changed; False if it has changed something else."
-    if not _unchanged(_plain(first), _plain(second), step): return False
-    for name, value in _variables(frame, dead).items():
-        if _shifted(first.get(name), step) != _shifted(second.get(name), {}): _forget_in(value)
-    return True
+class Watched:
+    "The variables that a loop may change: its function's and, if that is a generator, those of the loop that it feeds."
+    def __init__(self, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]):
+        self.parts, fed = [(frame, dead, Counters(frame, counted))], current().state.get('fed', {})
+        while outer := fed.get(id(self.parts[-1][0])): self.parts.append(outer)
+        self.line = frame.f_lineno
 
+    def state(self) -> dict:
+        own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
+        return own | {f'{name} of {f.f_code.co_name}': mark for (f, *_), found in zip(self.parts[1:], outer) for name, mark in found.items()}
+
+    def renew(self) -> None:
+        for *_, counters in self.parts: counters.renew()
+
+    def widened(self, first: dict, second: dict, step: dict[str, Dim]) -> bool:
+        "Forget the numbers that a turn has changed; False if it has changed something else."
+        for i, (frame, dead, counters) in enumerate(self.parts):
+            for name, value in _variables(frame, dead).items():
+                key = f'{name} of {frame.f_code.co_name}' if i else name
+                a, b = _shifted(first.get(key), step), _shifted(second.get(key), {})
+                if a == b or b and b[0] == 'counter': continue
+                if _plain(a) == _plain(b): _forget_in(value)
+                elif name not in frame.f_locals or not counters.widen(name, [first.get(key), b]): return False
+        return True
+
+
+# %% [markdown]
+# The second turn is a later one, but nothing else is known of it: what was so in the first turn (`if i == 0`) is forgotten,
+# except for what it says about sizes alone. And wherever the loop may end, it also does: after the first turn if there is only
+# one, or if there may have been others that left everything as it was.
 
 # %%
 #| export
-def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
-    trace, base, k = current(), current().facts, unknown(name, None).size
-    trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
-    step, done = {str(k): k + 1}, 1
-    with _Filling() as lists:
+def _two_turns(turns: Turns, watched: Watched, name: str, leaves: bool) -> Iterator[Any]:
+    trace, base = current(), current().facts
+    k = unknown(name, None, f'the number of the turn of the loop in line {watched.line}, from 0', 'index').size
+    within = lambda facts, done: assume(assume(facts, claim(k, '>=', 0)), claim(k + done - 1, '<=', turns.count - 1))
+    trace.facts, step, done, changed = within(trace.facts, 1), {str(k): k + 1}, 1, 3
+    with _Filling(watched.line) as lists:
+        start = watched.state()
         yield turns.item(k)
-        before = _state(frame, dead)
         lists.turn()
-        while branch(claim(turns.count, '>=', done + 1)):  # a loop that ends here is a path of its own
-            trace.facts = assume(trace.facts, claim(k + done, '<=', turns.count - 1))
+        before = watched.state()
+        still = int(_unchanged(start, before, step))  # so many turns, one after the other, have changed nothing
+        several = leaves or still
+        while branch(claim(k + done, '<=', turns.count - 1) if several else claim(turns.count, '>=', done + 1)):
+            trace.facts = within(_later(base, trace, k), done + 1)
+            watched.renew()
             yield turns.item(k + done)
             lists.turn()
-            after, done = _state(frame, dead), done + 1
-            if _unchanged(before, after, step): break
-            if _widened(frame, dead, before, after, step) and done < 5: after = _state(frame, dead)
-            elif done >= 3: _refuse_change(before, after, step)
-            before = after  # the second turn may change what the first has set up: then a third must not
-        lists.close(turns.count, str(k), step)
-    trace.facts = _after(base, trace, k, turns.count - done)
+            after, done = watched.state(), done + 1
+            if _unchanged(before, after, step): still += 1
+            elif watched.widened(before, after, step) and done < 6: after, still = watched.state(), 0
+            elif done >= 3 + lists.partly: _refuse_change(before, after, step)
+            else: still = 0  # the second turn may change what the first has set up: then a third must not
+            if still > lists.partly: break
+            before = after
+        lists.close(turns.count, str(k))
+    trace.facts = assume(_later(base, trace, k), claim(k, '==', turns.count - done))
 
 
 # %%
 #| export
-def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
-    "What holds after the loop: all that was decided and does not speak of one turn; and `k` was the last."
-    facts, known = base, dict(base.lower)
+def _later(base: Facts, trace: Any, *turns: Dim) -> Facts:
+    "All that was decided since and does not speak of one turn, and what the rest says about sizes alone."
+    facts, known, during = base, dict(base.lower), trace.facts
     for name, least in trace.state.get('fresh', {}).items():
         if name not in known: facts = bound(facts, name, least)
-    for c in trace.facts.claims[len(base.claims):]:
-        if str(k) not in names_of(c.dim): facts = assume(facts, c)
-    return assume(facts, claim(k, '==', last))
+    names = set(map(str, turns))
+    claims = list(during.claims[len(base.claims):])
+    for k in turns: claims += _projected(during, str(k))
+    for c in claims:
+        if not names & names_of(c.dim): facts = assume(facts, c)
+    return facts
 
+
+# %%
+#| export
+def _projected(facts: Facts, k: str) -> Iterator[Claim]:
+    "What the claims about `k` say about everything else: with its value put in, or from each pair of a lower and an upper bound."
+    about, value = [c for c in facts.claims if k in names_of(c.dim)], dict(facts.solved).get(k)
+    if value is not None: yield from (Claim(substitute(c.dim, {k: value}), c.kind) for c in about)
+    ends = {1: [], -1: []}
+    for c in about:
+        factor = dict(c.dim.terms).get(((k, 1),), 0)
+        rest = c.dim - factor*named(k)
+        if c.kind == '>=' and factor in ends and k not in names_of(rest): ends[factor].append(rest)
+    for low in ends[1]:
+        for high in ends[-1]:
+            if _at_once(facts, new := Claim(low + high, '>=')) is not True: yield new
+
+
+# %% [markdown]
+# If every turn appends the same to a list, it has as many elements as there are turns. If some do and others do not, nobody
+# knows how many: a fresh number, at most one a turn. Which it is shows only when all paths were traced, so paths tell each
+# other (`some`), and are traced anew. A list that may have got nothing is empty on a path of its own, where it cannot be
+# stacked.
 
 # %%
 #| export
 class _Filling:
     "The lists that exist when a loop begins, and what each turn appends to them."
+    def __init__(self, line: int): self.trace, self.line = current(), line
     def __enter__(self):
-        self.trace = current()
         self.trace.state['depth'] = self.trace.state.get('depth', 0) + 1
         self.lists = list(self.trace.state.get('lists', ()))
         self.before, self.trace.state['filling'] = self.trace.state.get('filling', ()), self.lists
         self.marks = [[list.__len__(g)] for g in self.lists]
+        self.seen, self.made = [[] for _ in self.lists], len(self.trace.made)
         return self
     def turn(self) -> None:
-        for g, marks in zip(self.lists, self.marks): marks.append(list.__len__(g))
+        for g, marks, seen in zip(self.lists, self.marks, self.seen):
+            start = marks[-1]
+            marks.append(list.__len__(g))
+            seen.append(tuple((fingerprint(v), n) for v, n in zip(list(list.__iter__(g))[start:], g.counts[start:])))
+        if self.lists and len(self.trace.made) > self.made: self.trace.state['tentative'] = True
     def __exit__(self, *_):
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
 
-    def close(self, count: Dim, k: str, step: dict[str, Dim]) -> None:
-        "Every turn appended the same: write down how often."
-        for g, (start, *ends) in zip(self.lists, self.marks):
-            if ends[-1] == start: continue
-            runs = [list(zip(list(list.__iter__(g))[a:b], g.counts[a:b])) for a, b in zip((start, *ends), ends)]
-            seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
-            if any(_shifted(_plain(tuple(p)), step) != _shifted(_plain(tuple(q)), {}) for p, q in zip(seen, seen[1:])):
-                refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
-            if k in {n for m in _dims(_plain(tuple(seen[0]))) for n in names_of(m)}:
-                refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
-            if any(p != seen[0] for p in seen) or k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}: _forget_in(runs)
+    @property
+    def partly(self) -> bool:
+        "Is there a list that only some of the turns append to?"
+        return any(g.key in self.trace.some for g, marks in zip(self.lists, self.marks) if marks[-1] > marks[0])
+
+    def close(self, count: Dim, k: str = '') -> None:
+        "Write down how often each element was appended."
+        for g, (start, *_), seen in zip(self.lists, self.marks, self.seen):
+            if not any(seen): continue
+            run = self._alike(seen, k)
+            elements, counts = list(list.__iter__(g))[start:], g.counts[start:]
+            if len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
+            exact = all(tuple(n for _, n in s) == tuple(n for _, n in run) for s in seen)
+            if not exact: self.trace.some.add(g.key)
             list.__delitem__(g, slice(start, None))
             del g.counts[start:]
-            for v, n in runs[0]: list.append(g, v); g.counts.append(n*count)
             g.dirty = self.trace.state['depth'] - 1 > g.depth
+            totals = [n*count for _, n in run] if g.key not in self.trace.some else self._some([s for s in seen if s], count)
+            for v, n in zip(elements, totals): list.append(g, v); g.counts.append(n)
+
+    def _alike(self, seen: list, k: str) -> tuple:
+        "What a turn appends, if it appends something: in each turn the same."
+        full = [(i, s, _plain(tuple(f for f, _ in s))) for i, s in enumerate(seen) if s]
+        for (i, _, p), (j, _, q) in zip(full, full[1:]):
+            if _shifted(p, {k: named(k) + j - i} if k else {}) != _shifted(q, {}):
+                refuse('a list gets different elements in each turn', hint='append elements of one shape')
+        if k in _names(full[0][2]): refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
+        return full[0][1]
+
+    def _some(self, full: list, count: Dim) -> list[Dim]:
+        "A number of turns that only the data know, for each element of a turn; none at all is a path of its own."
+        told = f'how many elements the loop in line {self.line} appends'
+        each = [n for _, n in full[0]]
+        if any([n for _, n in s] != each for s in full): found = [unknown('c', 0, told).size for _ in each]
+        else:
+            turns = unknown('c', 0, told if each == [1] else f'how many turns of the loop in line {self.line} append').size
+            self.trace.facts = assume(self.trace.facts, claim(turns, '<=', count))
+            found = [n*turns for n in each]
+        return found if all([branch(claim(n, '>=', 1)) for n in found[:1]]) else []
+
+
+# %%
+#| export
+def _names(mark: Any) -> set[str]:
+    "The names in a fingerprint, or in a run of them."
+    return {n for m in _dims(mark) for n in names_of(m)}
 
 
 # %%
@@ -149,11 +244,14 @@ def _dims(mark: Any) -> Iterator[Dim]:
 
 # %% [markdown]
 # A `while` loop on data has no index; its two turns must leave exactly the same state. One whose condition is known is run
-# as it is.
+# as it is. `while True` ends by a `break` or `return` in its body, and in no other way.
 
 # %%
 #| export
-def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iterator[None]:
+class Endless(Exception):
+    "This path goes on for ever: nothing comes after it."
+
+def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = (), counted: tuple[str, ...] = (), forever: bool = False) -> Iterator[None]:
     "The turns of a while loop."
     trace, frame, turns = current(), sys._getframe(1), 0
     while True:
@@ -164,41 +262,89 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         tick()
         if (turns := turns + 1) > MAX_TURNS: refuse(f'a while loop with more than {MAX_TURNS} turns')
         yield
-    frame = sys._getframe(1)
-    with _Filling() as lists:
-        yield
-        first = _state(frame, dead)
-        lists.turn()
-        if any(m[-1] != m[0] for m in lists.marks):
-            refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
-        while condition():
+        if forever and len(trace.made) > made: break
+    yield from _any_turns(condition, Watched(sys._getframe(1), dead, counted), forever)
+
+
+# %%
+#| export
+def _any_turns(condition: Callable[[], Any], watched: Watched, forever: bool) -> Iterator[None]:
+    if watched.parts[0][2].least and not condition(): return
+    with _Filling(watched.line) as lists:
+        turns, still, before = unknown('turns', 1, f'how many turns the loop in line {watched.line} makes').size, 0, None
+        while still <= lists.partly:
             yield
-            if _unchanged(first, after := _state(frame, dead), {}): return
-            if not _widened(frame, dead, first, after, {}): _refuse_change(first, after, {})
-            first = _state(frame, dead)
+            tick()
+            lists.turn()
+            after = watched.state()
+            if before is not None and _unchanged(before, after, {}): still += 1
+            elif before is not None and not watched.widened(before, after, {}): _refuse_change(before, after, {})
+            else: still = 0
+            before = watched.state()
+            if still > lists.partly: break
+            watched.renew()
+            if not condition(): break
+        if forever: raise Endless
+        lists.close(turns)
+
+
+# %% [markdown]
+# ## Generators
+#
+# A generator function of the program is traced as it stands: where it yields, the loop that takes what it yields makes its
+# turn, inside the generator's own loop. So what that turn changes is compared there.
+
+# %%
+#| export
+class Yields:
+    "What a generator function of the traced program yields."
+    def __init__(self, generator: types.GeneratorType, each: Callable[[Any], Any] = lambda v: v):
+        self.generator, self.each = generator, each
+    def __iter__(self):
+        name = self.generator.__name__
+        refuse(f'{name} is a generator, and only a for loop takes what it yields', hint=f'write `for ... in {name}(...):`, or its loop here')
+    __next__ = __len__ = __iter__
+
+
+# %%
+#| export
+def _taken(values: Yields, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]) -> Iterator[Any]:
+    "The turns of a loop over a generator."
+    fed, counters, source = current().state.setdefault('fed', {}), Counters(frame, counted), values.generator.gi_frame
+    fed[id(source)] = frame, dead, counters
+    try:
+        for value in values.generator:
+            tick()
+            counters.renew()
+            yield values.each(value)
+            counters.settled(_state(frame, dead))
+    finally: fed.pop(id(source), None)
 
 
 # %% [markdown]
 # ## Comprehensions
 #
-# `[f(row) for row in x]` is the same: one element, as often as there are rows.
+# `[f(row) for row in x]` is the same: one element, as often as there are rows. Where something in it goes one way or another,
+# two elements are made, and must be alike; `if` in it picks a number of them that nobody knows.
 
 # %%
 #| export
-def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
+def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
-    if kind != 'list' or parts != 1:
-        refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
+    if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
+    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
     if not branch(claim(turns.count, '>=', 1)): return
-    trace, base, k = current(), current().facts, unknown('t', None).size
-    trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
-    with _Filling() as lists:
-        yield turns.item(k)
-        lists.turn()
+    trace, base, made, ks = current(), current().facts, len(current().made), []
+    with _Filling(sys._getframe(1).f_lineno) as lists:
+        while not ks or len(ks) < 2 and len(trace.made) > made:
+            ks.append(k := unknown('t', None, 'the number of an element of {it} ({at}), from 0', 'index').size)
+            trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
+            yield turns.item(k)
+            lists.turn()
         if any(m[-1] != m[0] for m in lists.marks): refuse('a list grows inside a comprehension', hint='write a for loop')
-    trace.state['comprehended'] = turns.count, str(k), trace.facts
-    trace.facts = _after(base, trace, k, turns.count - 1)
+    trace.state['comprehended'] = turns.count, {*map(str, ks)}, trace.facts, ifs
+    trace.facts = _later(base, trace, *ks)
 
 
 # %%
@@ -211,17 +357,21 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     values, counted = make(), state['comprehended']
     state['comprehended'] = outer
     if counted is None: return Growing(values)
-    count, k, during = counted
+    count, ks, during, ifs = counted
     if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
+    if not values: return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    mentions = lambda mark: any(k in names_of(d) for d in _dims(mark))
-    varies = any(mentions(_plain(fingerprint(v))) for v in values)
+    varies = any(ks & _names(_plain(fingerprint(v))) for v in values)
     for v in values:
-        if mentions(fingerprint(v)): _forget_in(v)
+        if ks & _names(fingerprint(v)): _forget_in(v)
     trace.facts = after
     if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
-    return Growing(values, [count])
+    element = _one_of(values, 'the elements of this list differ', 'make elements of one shape')
+    if ifs:
+        some = unknown('c', 1, 'how many elements {it} has ({at})').size
+        trace.facts, count = assume(trace.facts, claim(some, '<=', count)), some
+    return Growing([element], [count])
 
 # %% [markdown]
 # ## What this does not show

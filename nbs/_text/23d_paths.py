@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import inspect, time
+import inspect, re, time
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -24,6 +24,7 @@ from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
 from bendml.shape.states import Turns
+from bendml.shape.loops import Endless
 from bendml.shape.copies import copy_of, unused_names
 from bendml.shape import calls  # what the copies' calls go through
 
@@ -189,6 +190,7 @@ class Path:
     "What happened on one path."
     trace: Trace
     raised: bool     # it ended in an exception that the function raises itself
+    endless: bool = False  # it goes on for ever
     result: str = ''
 
 
@@ -201,15 +203,21 @@ MAX_PATHS = 400
 #| export
 def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = frozenset()) -> list[Path]:
     "Run once for each way that the conditions can go."
-    plans, paths = [()], []
+    plans, paths, some, refusal = [()], [], set(), None
     while plans:
-        plan = plans.pop()
-        trace = Trace(facts, plan, keep=keep)
-        with tracing(trace): paths.append(_one_path(run, trace))
+        plan, known = plans.pop(), len(some)
+        trace = Trace(facts, plan, keep=keep, some=some)
+        try:
+            with tracing(trace): paths.append(_one_path(run, trace))
+        except ShapeError as e:
+            if not trace.state.get('tentative'): raise refusal or e
+            refusal = refusal or e  # it took a list to be filled in every turn: another path may know better
+        if len(some) > known: plans, paths, refusal = [()], [], None; continue
         plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
         if len(paths) > MAX_PATHS:
-            raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
-                             hint='split the function into smaller typed ones')
+            raise refusal or ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
+                                        hint='split the function into smaller typed ones')
+    if refusal: raise refusal
     return paths
 
 
@@ -218,6 +226,7 @@ def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = fr
 def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     try: result = run(trace)
     except ShapeError as e: raise trace.refused or e
+    except Endless: return Path(trace, True, endless=True)
     except (Exception, SystemExit) as e:
         if trace.refused: raise trace.refused from None
         if trace.state.get('raised') is e: return Path(trace, True)
@@ -244,7 +253,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
 # %%
 #| export
 def _shown(value: Any) -> str:
-    if type(value) is Array: return str(value)
+    if type(value) is Array: return re.sub(r"\w+'\d+", '?', str(value))  # a size that nobody named
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
 
@@ -313,9 +322,11 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
           limits: dict[str, Dim] | None = None) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
     began, copy = time.perf_counter(), copy_of(f)
+    if inspect.isgeneratorfunction(f):
+        raise ShapeError(f'{f.__name__} is a generator, which is traced only where a loop takes what it yields',
+                         hint='annotate the function that has this loop', place=place_of_code(f.__code__))
     if copy is None:
-        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator',
-                         place=place_of_code(f.__code__))
+        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there', place=place_of_code(f.__code__))
     def run(trace: Trace) -> Any:
         args, kwargs = arguments(signature, statics or {}, f)
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
@@ -326,6 +337,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         return result
     paths = explore(run, start_facts(where))
     done = [p for p in paths if not p.raised]
+    if not done and all(p.endless for p in paths):
+        raise ShapeError(f'{f.__name__} has a loop that never ends', place=place_of_code(f.__code__))
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
                          place=place_of_code(f.__code__))
@@ -364,7 +377,7 @@ def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
     "The conditions on sizes whose failure makes the function raise; a caller must meet them."
     known = len(start_facts(where).claims)
     found: list[Claim] = []
-    for p in sorted((p for p in paths if p.raised), key=lambda p: len(p.trace.facts.claims)):
+    for p in sorted((p for p in paths if p.raised and not p.endless), key=lambda p: len(p.trace.facts.claims)):
         made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
         if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
     return tuple(found)
