@@ -48,7 +48,7 @@ class Counters:
         "Before a turn: each counter is any number that keeps its bound."
         for name, least in self.least.items():
             bound = 'any whole number' if least is None else f'at least {least}, and not known otherwise'
-            new = unknown(name, least, f'the variable {name}, which changes in the loop in line {self.line}: {bound}', 'counter')
+            new = unknown(name, least, f'what {name} is before a turn of the loop in line {self.line}: {bound}', 'counter')
             put(self.frame, name, size_value(new.size))
         for name, dtype in self.floats.items(): put(self.frame, name, number(dtype))
 

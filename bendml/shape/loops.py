@@ -45,7 +45,7 @@ class Watched:
     def __init__(self, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]):
         self.parts, fed = [(frame, dead, Counters(frame, counted))], current().state.get('fed', {})
         while outer := fed.get(id(self.parts[-1][0])): self.parts.append(outer)
-        self.line = frame.f_lineno
+        self.line = self.parts[-1][0].f_lineno
 
     def state(self) -> dict:
         own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
@@ -78,7 +78,7 @@ def _two_turns(turns: Turns, watched: Watched, name: str, leaves: bool) -> Itera
         before = watched.state()
         still = int(_unchanged(start, before, step))  # so many turns, one after the other, have changed nothing
         several = leaves or still
-        while branch(claim(k + done, '<=', turns.count - 1) if several else claim(turns.count, '>=', done + 1)):
+        while branch(claim(k + done, '<=', turns.count - 1) if several else claim(turns.count, '>=', done + 1), False):
             trace.facts = within(_later(base, trace, k), done + 1)
             watched.renew()
             yield turns.item(k + done)
@@ -149,6 +149,7 @@ class _Filling:
     def close(self, count: Dim, k: str = '') -> None:
         "Write down how often each element was appended."
         for g, (start, *_), seen in zip(self.lists, self.marks, self.seen):
+            g.dirty &= self.trace.state['depth'] - 1 > g.depth
             if not any(seen): continue
             run = self._alike(seen, k)
             elements, counts = list(list.__iter__(g))[start:], g.counts[start:]
@@ -179,7 +180,7 @@ class _Filling:
             turns = unknown('c', 0, told if each == [1] else f'how many turns of the loop in line {self.line} append').size
             self.trace.facts = assume(self.trace.facts, claim(turns, '<=', count))
             found = [n*turns for n in each]
-        return found if all([branch(claim(n, '>=', 1)) for n in found[:1]]) else []
+        return found if branch(claim(found[0], '>=', 1), False) else []
 
 # %% ../../nbs/23_loops.ipynb #9a1319fd
 def _names(mark: Any) -> set[str]:

@@ -63,6 +63,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case ast.Subscript(value, index_): parts = [value, index_]
         case ast.Return(value): parts = [value]
         case ast.For(_, it): return it
+        case ast.While(test) | ast.If(test) | ast.IfExp(test): return test
         case _: parts = []
     return parts[index] if 0 <= index < len(parts) else node
 
@@ -77,7 +78,7 @@ def place_at(
     if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
     node = _by_span(tree).get((line, end_line, column, end_column)) if tree else None
-    if node is not None and (index is not None or isinstance(node, ast.For)):
+    if node is not None and (index is not None or isinstance(node, ast.For | ast.While | ast.If | ast.IfExp)):
         line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 

@@ -22,7 +22,7 @@ class Trace:
     facts: Facts = Facts()
     plan: tuple[bool, ...] = ()               # the choices to make, in order; beyond them: True
     made: list[bool] = field(default_factory=list)
-    ways: list[Any] = field(default_factory=list)  # what each choice was about: a claim on sizes, or where data were asked
+    ways: list[tuple] = field(default_factory=list)  # what each choice was about: (claim or text, where it was asked, the way, by a rule)
     keep: frozenset[str] = frozenset()        # sizes that nothing may reduce over
     refused: ShapeError | None = None         # the first refusal: a handler cannot swallow it
     some: set = field(default_factory=set)    # lists that only some turns of a loop append to; all paths share it
@@ -58,21 +58,21 @@ def holds(goal: Claim) -> Verdict:
     return verdict
 
 # %% ../../nbs/21c_trace.ipynb #cb9ba761
-def choose(about: Claim | None = None) -> bool:
+def choose(about: Claim | str | None = None) -> bool:
     "A choice that nothing decides: both ways are traced, one after the other."
     trace = current()
     if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='split the function')
     trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
     frame = user_frame()
-    trace.ways.append((about if trace.made[-1] else ~about) if about else frame and (frame.f_code, frame.f_lasti, trace.made[-1]))
+    trace.ways.append((about, frame and (frame.f_code, frame.f_lasti), trace.made[-1], bool(trace.state.get('op', ('',))[0])))
     return trace.made[-1]
 
 # %% ../../nbs/21c_trace.ipynb #0f7322ad
-def branch(goal: Claim) -> bool:
-    "Is it so? Where it depends on the sizes, one path for each answer."
+def branch(goal: Claim, asked: bool = True) -> bool:
+    "Is it so? Where it depends on the sizes, one path for each answer; `asked`: by the program, and not by the check."
     if holds(goal).holds: return True
     if holds(~goal).holds: return False
-    way = choose(goal)
+    way = choose(goal if asked else '')
     current().state['way'] = goal if way else ~goal
     current().facts = assume(current().facts, current().state['way'])
     return way
@@ -86,8 +86,8 @@ def user_frame():
 
 # %% ../../nbs/21c_trace.ipynb #abaed9f2
 def refuse(reason: str, expected: object = None, observed: object = None, hint: str = '', verdict: Verdict | None = None,
-           operand: int | None = None) -> None:
-    "Refuse the program: raise a `ShapeError` with place, sizes and what is known."
+           operand: int | None = None, given: str = '') -> None:
+    "Refuse the program: raise a `ShapeError` with place, sizes and what is known; `given`: what else must be so for it to fail."
     trace = current()
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
@@ -95,7 +95,7 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
     hint = _with_names(hint, place) or _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
-                       verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace))
+                       verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace) + ((given,) if given else ()))
     trace.refused = trace.refused or named_for_people(error, trace, frame)
     raise error
 
@@ -115,18 +115,18 @@ def _with_names(hint: str, place: Place | None) -> str:
 # %% ../../nbs/21c_trace.ipynb #fce91984
 def assumed(trace: Trace) -> tuple[str, ...]:
     "The conditions on this path that sizes alone do not decide."
-    texts = [_asked(w) for w in trace.ways if not isinstance(w, Claim) or "'" in w.text]
-    return tuple(dict.fromkeys(texts))
+    return tuple(dict.fromkeys(_asked(*w) for w in trace.ways if w[0] != '' and (not isinstance(w[0], Claim) or "'" in str(w[0]))))
 
 # %% ../../nbs/21c_trace.ipynb #e74dbc3c
-def _asked(way: Claim | tuple | None) -> str:
+def _asked(about: Claim | str | None, at: tuple | None, way: bool, by_rule: bool) -> str:
     "A condition as it was written."
-    if isinstance(way, Claim): return way.text
-    if way is None: return 'an optional argument is left out, or given'
-    place = place_at(*way[:2])
+    if isinstance(about, str) or not at: return ('' if way else 'not ') + str(about or 'a condition')
+    place = place_at(*at)
     text = source_of(place)
-    if not text or len(text) > 60: return f'the condition in line {place.line} goes {"" if way[2] else "not "}this way'
-    return f'{text} (line {place.line})' if way[2] else f'not {text} (line {place.line})'
+    if by_rule and isinstance(about, Claim): text = str(about if way else ~about)  # a slice asks if it is cut off
+    elif not 0 < len(text) <= 60: text = 'the condition' if way else 'not the condition'
+    elif not way: text = f'not {text}'
+    return f'{text} (line {place.line})'
 
 # %% ../../nbs/21c_trace.ipynb #38f1ed27
 _INNER = re.compile(r"(\w+)'\d+")
@@ -137,8 +137,9 @@ def named_for_people(e: ShapeError, trace: Trace, frame: Any) -> ShapeError:
     texts = [str(getattr(e, f) or '') for f in fields] + [n for n, _ in e.fails_at] + list(e.assumed)
     inner = list(dict.fromkeys(m.group() for t in texts for m in _INNER.finditer(t)))
     if not inner: return e
-    taken = {n for t in [*texts, *(str(c) for c in trace.facts.claims)] for n in re.findall(r"\b[^\W\d]\w*\b(?!')", t)}
-    code = {*frame.f_code.co_varnames, *frame.f_code.co_names, *frame.f_code.co_cellvars} if frame else set()
+    words = lambda texts: {n for t in texts for n in re.findall(r"\b[^\W\d]\w*\b(?!')", t)}
+    taken = words([*texts[:len(texts) - len(e.assumed)], *(str(c) for c in trace.facts.claims)])
+    code = words(e.assumed) | {*frame.f_code.co_varnames, *frame.f_code.co_names, *frame.f_code.co_cellvars} if frame else set()
     shown = {}
     for name in inner:
         base, told = _INNER.match(name).group(1), trace.state.get('told', {}).get(name)

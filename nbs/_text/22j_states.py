@@ -88,7 +88,7 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     for t in turns[1:]:
         if not (verdict := same(t.count, turns[0].count)).holds:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
-                   verdict)
+                   verdict, given='the rest is needed')
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
 

@@ -44,7 +44,7 @@ def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
     match spec:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
-        case MaybeSpec(inner): return make(inner, put) if choose() else None
+        case MaybeSpec(inner): return make(inner, put) if choose('an optional argument is given') else None
         case ManySpec(inner): return Turns(unknown('n').size, lambda k: make(inner, put))
         case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
         case DictSpec(items): return {k: make(s, put) for k, s in items}
@@ -135,7 +135,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
         refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
-            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
+            hint = "only the data know this size: leave out this annotation, or fill an array that has the declared size" if "'" in str(a.size) else ''
+            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x) or hint, verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
@@ -190,8 +191,8 @@ class Path:
     "What happened on one path."
     trace: Trace
     raised: bool     # it ended in an exception that the function raises itself
-    endless: bool = False  # it goes on for ever
     result: str = ''
+    endless: bool = False  # it goes on for ever
 
 
 # %%
