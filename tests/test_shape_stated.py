@@ -62,7 +62,7 @@ def test_a_name_of_the_program_is_not_taken():
                 mask = labels == j
                 if mask.any(): new[j] = x[mask].mean(axis=1)
             return new''')
-    assert 'observed : Vec<k1>' in str(e) and 'where    : k1 is the number of entries that are picked in x[mask] (in line 8)' in str(e)
+    assert 'observed : Vec<k1>' in str(e) and 'where    : k1 is how many entries are true in the mask of mask.any() (line 8)' in str(e)
 
 def test_a_generator_that_grows_is_refused():
     e = refused('''

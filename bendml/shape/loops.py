@@ -7,15 +7,17 @@ __all__ = ['MAX_SECONDS', 'MAX_TURNS', 'tick', 'loop', 'Watched', 'Endless', 'wh
 
 # %% ../../nbs/23_loops.ipynb #a907e991
 import sys, time, types
+from dataclasses import replace
 from typing import Any, Callable, Iterator
 
 from .sizes import Dim, named, names_of, substitute
 from .facts import Claim, Facts, _at_once, assume, bound, claim
 from .trace import branch, current, refuse
+from .symbols import Array, as_dim, size_value
 from .ranges import unknown
 from .states import (Growing, Turns, _forget_in, _one_of, _plain, _refuse_change, _shifted, _state, _unchanged,
                                  _variables, as_turns, fingerprint)
-from .counters import Counters
+from .counters import Counters, put
 
 # %% ../../nbs/23_loops.ipynb #2ab1042e
 MAX_SECONDS, MAX_TURNS = 20.0, 10_000
@@ -45,14 +47,28 @@ class Watched:
     def __init__(self, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]):
         self.parts, fed = [(frame, dead, Counters(frame, counted))], current().state.get('fed', {})
         while outer := fed.get(id(self.parts[-1][0])): self.parts.append(outer)
-        self.line = self.parts[-1][0].f_lineno
+        self.line, self.held = self.parts[-1][0].f_lineno, [[] for _ in self.parts]
 
     def state(self) -> dict:
         own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
         return own | {f'{name} of {f.f_code.co_name}': mark for (f, *_), found in zip(self.parts[1:], outer) for name, mark in found.items()}
 
     def renew(self) -> None:
-        for *_, counters in self.parts: counters.renew()
+        for own, (frame, dead, counters) in zip(self.held, self.parts):
+            own.append({n: frame.f_locals.get(n) for n in dead})
+            counters.renew()
+
+    def from_any_turn(self, k: Dim, count: Dim) -> None:
+        "What the last turn did not set comes from any turn before it: its sizes may not speak of the last one."
+        for held, (frame, dead, _) in zip(self.held, self.parts):
+            for name, value in held[-1].items() if held else ():
+                if frame.f_locals.get(name) is not value or str(k) not in _names(fingerprint(value)): continue
+                j = unknown('i', None, f'the number of the turn of the loop in line {self.line} that sets {name}').size
+                turn = j + next(i for i, h in enumerate(held) if h[name] is value)  # in the turn `k + i` it was set
+                current().facts = assume(assume(current().facts, claim(j, '>=', 0)), claim(turn, '<=', count - 1))
+                other = lambda size: substitute(size, {str(k): j})
+                if type(value) is Array: put(frame, name, Array((replace(a, size=other(a.size)) for a in value.axes), value.dtype))
+                else: put(frame, name, size_value(other(dim)) if (dim := as_dim(value)) is not None else None)
 
     def widened(self, first: dict, second: dict, step: dict[str, Dim]) -> bool:
         "Forget the numbers that a turn has changed; False if it has changed something else."
@@ -77,9 +93,9 @@ def _two_turns(turns: Turns, watched: Watched, name: str, leaves: bool) -> Itera
         lists.turn()
         before = watched.state()
         still = int(_unchanged(start, before, step))  # so many turns, one after the other, have changed nothing
-        several = leaves or still
+        several, known = leaves or still, _later(base, trace, k)
         while branch(claim(k + done, '<=', turns.count - 1) if several else claim(turns.count, '>=', done + 1), False):
-            trace.facts = within(_later(base, trace, k), done + 1)
+            trace.facts = within(assume(known, claim(turns.count, '>=', done + 1)), done + 1)
             watched.renew()
             yield turns.item(k + done)
             lists.turn()
@@ -88,10 +104,13 @@ def _two_turns(turns: Turns, watched: Watched, name: str, leaves: bool) -> Itera
             elif watched.widened(before, after, step) and done < 6: after, still = watched.state(), 0
             elif done >= 3 + lists.partly: _refuse_change(before, after, step)
             else: still = 0  # the second turn may change what the first has set up: then a third must not
+            known = _later(base, trace, k)
             if still > lists.partly: break
             before = after
         lists.close(turns.count, str(k))
-    trace.facts = assume(_later(base, trace, k), claim(k, '==', turns.count - done))
+        trace.facts = _later(base, trace, k)
+    watched.from_any_turn(k, turns.count)
+    trace.facts = assume(trace.facts, claim(k, '==', turns.count - done))
 
 # %% ../../nbs/23_loops.ipynb #fcb839b6
 def _later(base: Facts, trace: Any, *turns: Dim) -> Facts:

@@ -209,7 +209,7 @@ def picked(mask: Array) -> Axis:
     "The axis that a mask leaves."
     seen = current().state.setdefault('masks', {})
     if id(mask) not in seen:
-        new = unknown('k', told='the number of entries that are picked in {it} ({at})')
+        new = unknown('k', told='how many entries are true in the mask of {it} ({at})')
         current().facts = assume(current().facts, claim(new.size, '<=', entries(mask)))
         seen[id(mask)] = (new, mask)
     return seen[id(mask)][0]

@@ -159,6 +159,6 @@ def _told(trace: Trace, name: str) -> str:
     _, text, at = trace.state.get('told', {}).get(name, ('', '', None))
     place = at and place_at(*at)
     source = source_of(place) if place else ''
-    at = f'in line {place.line}' if place else ''
+    at = f'line {place.line}' if place else ''
     if text: return text.replace('{it}', source if 0 < len(source) <= 60 else 'this').replace('{at}', at)
-    return f'a number {at} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')
+    return f'a number in {at} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')
