@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
-from .sizes import Dim, substitute
+from .sizes import Dim, names_of, substitute
 from .facts import claim
 from .trace import current, holds, refuse, user_frame
 from .symbols import OPS, Array, Size, as_dim, one_entry, size_value
@@ -178,6 +178,17 @@ def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."
     if isinstance(mark, dict): return {n: _plain(m) for n, m in mark.items()}
     return tuple(_plain(m) for m in mark if not (isinstance(m, tuple) and m[:1] == ('range',))) if isinstance(mark, tuple) else mark
+
+# %% ../../nbs/22j_states.ipynb #89f7eb56
+def _dims(mark: Any) -> Iterator[Dim]:
+    if isinstance(mark, Dim): yield mark
+    elif isinstance(mark, tuple):
+        for m in mark: yield from _dims(m)
+
+# %% ../../nbs/22j_states.ipynb #dc3447e7
+def _names(mark: Any) -> set[str]:
+    "The names in a fingerprint, or in a run of them."
+    return {n for m in _dims(mark) for n in names_of(m)}
 
 # %% ../../nbs/22j_states.ipynb #52eceeaa
 def _one_of(values: list, reason: str, hint: str = '') -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, substitute
+from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import claim
 from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import OPS, Array, Size, as_dim, one_entry, size_value
@@ -227,6 +227,21 @@ def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."
     if isinstance(mark, dict): return {n: _plain(m) for n, m in mark.items()}
     return tuple(_plain(m) for m in mark if not (isinstance(m, tuple) and m[:1] == ('range',))) if isinstance(mark, tuple) else mark
+
+
+# %%
+#| export
+def _dims(mark: Any) -> Iterator[Dim]:
+    if isinstance(mark, Dim): yield mark
+    elif isinstance(mark, tuple):
+        for m in mark: yield from _dims(m)
+
+
+# %%
+#| export
+def _names(mark: Any) -> set[str]:
+    "The names in a fingerprint, or in a run of them."
+    return {n for m in _dims(mark) for n in names_of(m)}
 
 
 # %%

@@ -15,14 +15,17 @@
 #| hide
 #| export
 import types
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bendml.shape.facts import claim
-from bendml.shape.trace import holds
-from bendml.shape.symbols import Size, as_dim, number, size_value
+from bendml.shape.sizes import Dim, substitute
+from bendml.shape.facts import assume, claim
+from bendml.shape.trace import current, holds
+from bendml.shape.symbols import Array, Size, as_dim, number, size_value
 from bendml.shape.ranges import unknown
+from bendml.shape.states import _forget_in, _names, _plain, _shifted, _state, _variables, fingerprint
 
 
 # %% [markdown]
@@ -98,9 +101,57 @@ def _float(mark: tuple | None) -> bool:
     return bool(mark) and (mark[0] == 'float' or mark[0] == 'array' and mark[1] == () and mark[2] == 'float64')
 
 
+# %% [markdown]
+# ## All that a loop may change
+#
+# What is compared from turn to turn are the function's variables and what they hold. Counters are left out: they are not
+# known, in every turn anew. A range that grows (a counter in an array) is forgotten, and one more turn is
+# traced without it: this is what abstract interpretation calls widening.
+
+# %%
+#| export
+class Watched:
+    "The variables that a loop may change: its function's and, if that is a generator, those of the loop that it feeds."
+    def __init__(self, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]):
+        self.parts, fed = [(frame, dead, Counters(frame, counted))], current().state.get('fed', {})
+        while outer := fed.get(id(self.parts[-1][0])): self.parts.append(outer)
+        self.line, self.held = self.parts[-1][0].f_lineno, [[] for _ in self.parts]
+
+    def state(self) -> dict:
+        own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
+        return own | {f'{name} of {f.f_code.co_name}': mark for (f, *_), found in zip(self.parts[1:], outer) for name, mark in found.items()}
+
+    def renew(self) -> None:
+        for own, (frame, dead, counters) in zip(self.held, self.parts):
+            own.append({n: frame.f_locals.get(n) for n in dead})
+            counters.renew()
+
+    def from_any_turn(self, k: Dim, count: Dim) -> None:
+        "What the last turn did not set comes from any turn before it: its sizes may not speak of the last one."
+        for held, (frame, dead, _) in zip(self.held, self.parts):
+            for name, value in held[-1].items() if held else ():
+                if frame.f_locals.get(name) is not value or str(k) not in _names(fingerprint(value)): continue
+                j = unknown('i', None, f'the number of the turn of the loop in line {self.line} that sets {name}').size
+                turn = j + next(i for i, h in enumerate(held) if h[name] is value)  # in the turn `k + i` it was set
+                current().facts = assume(assume(current().facts, claim(j, '>=', 0)), claim(turn, '<=', count - 1))
+                other = lambda size: substitute(size, {str(k): j})
+                if type(value) is Array: put(frame, name, Array((replace(a, size=other(a.size)) for a in value.axes), value.dtype))
+                else: put(frame, name, size_value(other(dim)) if (dim := as_dim(value)) is not None else None)
+
+    def widened(self, first: dict, second: dict, step: dict[str, Dim]) -> bool:
+        "Forget the numbers that a turn has changed; False if it has changed something else."
+        for i, (frame, dead, counters) in enumerate(self.parts):
+            for name, value in _variables(frame, dead).items():
+                key = f'{name} of {frame.f_code.co_name}' if i else name
+                a, b = _shifted(first.get(key), step), _shifted(second.get(key), {})
+                if a == b or b and b[0] == 'counter': continue
+                if _plain(a) == _plain(b): _forget_in(value)
+                elif name not in frame.f_locals or not counters.widen(name, [first.get(key), b]): return False
+        return True
+
+
 # %%
 import sys
-from bendml.shape.sizes import Dim
 from bendml.shape.trace import Trace, tracing
 def count():
     n = 3

@@ -15,17 +15,15 @@
 #| hide
 #| export
 import sys, time, types
-from dataclasses import replace
 from typing import Any, Callable, Iterator
 
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
-from bendml.shape.symbols import Array, as_dim, size_value
 from bendml.shape.ranges import unknown
-from bendml.shape.states import (Growing, Turns, _forget_in, _one_of, _plain, _refuse_change, _shifted, _state, _unchanged,
-                                 _variables, as_turns, fingerprint)
-from bendml.shape.counters import Counters, put
+from bendml.shape.states import (Growing, Turns, _dims, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
+                                 _unchanged, as_turns, fingerprint)
+from bendml.shape.counters import Counters, Watched
 
 # %% [markdown]
 # ## The loop
@@ -59,53 +57,6 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn', counted: t
         return
     if not branch(claim(turns.count, '>=', 1)): return
     yield from _two_turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', leaves)
-
-
-# %% [markdown]
-# What is compared from turn to turn are the function's variables and what they hold. [Counters](22k_counters.ipynb) are left
-# out: they are not known, in every turn anew. A range that grows (a counter in an array) is forgotten, and one more turn is
-# traced without it: this is what abstract interpretation calls widening.
-
-# %%
-#| export
-class Watched:
-    "The variables that a loop may change: its function's and, if that is a generator, those of the loop that it feeds."
-    def __init__(self, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]):
-        self.parts, fed = [(frame, dead, Counters(frame, counted))], current().state.get('fed', {})
-        while outer := fed.get(id(self.parts[-1][0])): self.parts.append(outer)
-        self.line, self.held = self.parts[-1][0].f_lineno, [[] for _ in self.parts]
-
-    def state(self) -> dict:
-        own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
-        return own | {f'{name} of {f.f_code.co_name}': mark for (f, *_), found in zip(self.parts[1:], outer) for name, mark in found.items()}
-
-    def renew(self) -> None:
-        for own, (frame, dead, counters) in zip(self.held, self.parts):
-            own.append({n: frame.f_locals.get(n) for n in dead})
-            counters.renew()
-
-    def from_any_turn(self, k: Dim, count: Dim) -> None:
-        "What the last turn did not set comes from any turn before it: its sizes may not speak of the last one."
-        for held, (frame, dead, _) in zip(self.held, self.parts):
-            for name, value in held[-1].items() if held else ():
-                if frame.f_locals.get(name) is not value or str(k) not in _names(fingerprint(value)): continue
-                j = unknown('i', None, f'the number of the turn of the loop in line {self.line} that sets {name}').size
-                turn = j + next(i for i, h in enumerate(held) if h[name] is value)  # in the turn `k + i` it was set
-                current().facts = assume(assume(current().facts, claim(j, '>=', 0)), claim(turn, '<=', count - 1))
-                other = lambda size: substitute(size, {str(k): j})
-                if type(value) is Array: put(frame, name, Array((replace(a, size=other(a.size)) for a in value.axes), value.dtype))
-                else: put(frame, name, size_value(other(dim)) if (dim := as_dim(value)) is not None else None)
-
-    def widened(self, first: dict, second: dict, step: dict[str, Dim]) -> bool:
-        "Forget the numbers that a turn has changed; False if it has changed something else."
-        for i, (frame, dead, counters) in enumerate(self.parts):
-            for name, value in _variables(frame, dead).items():
-                key = f'{name} of {frame.f_code.co_name}' if i else name
-                a, b = _shifted(first.get(key), step), _shifted(second.get(key), {})
-                if a == b or b and b[0] == 'counter': continue
-                if _plain(a) == _plain(b): _forget_in(value)
-                elif name not in frame.f_locals or not counters.widen(name, [first.get(key), b]): return False
-        return True
 
 
 # %% [markdown]
@@ -185,7 +136,7 @@ def _projected(facts: Facts, k: str) -> Iterator[Claim]:
 
 # %%
 #| export
-class _Filling:
+class _Marks:
     "The lists that exist when a loop begins, and what each turn appends to them."
     def __init__(self, line: int): self.trace, self.line = current(), line
     def __enter__(self):
@@ -210,6 +161,11 @@ class _Filling:
         "Is there a list that only some of the turns append to?"
         return any(g.key in self.trace.some for g, marks in zip(self.lists, self.marks) if marks[-1] > marks[0])
 
+
+# %%
+#| export
+class _Filling(_Marks):
+    "What the turns have appended to the lists, written down as so many times the same."
     def close(self, count: Dim, k: str = '') -> None:
         "Write down how often each element was appended."
         for g, (start, *_), seen in zip(self.lists, self.marks, self.seen):
@@ -245,21 +201,6 @@ class _Filling:
             self.trace.facts = assume(self.trace.facts, claim(turns, '<=', count))
             found = [n*turns for n in each]
         return found if branch(claim(found[0], '>=', 1), False) else []
-
-
-# %%
-#| export
-def _names(mark: Any) -> set[str]:
-    "The names in a fingerprint, or in a run of them."
-    return {n for m in _dims(mark) for n in names_of(m)}
-
-
-# %%
-#| export
-def _dims(mark: Any) -> Iterator[Dim]:
-    if isinstance(mark, Dim): yield mark
-    elif isinstance(mark, tuple):
-        for m in mark: yield from _dims(m)
 
 
 # %% [markdown]

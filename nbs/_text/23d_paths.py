@@ -166,6 +166,9 @@ def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim])
 
 # %% [markdown]
 # ## One path, and all of them
+#
+# A path on which every turn of a loop appends to a list cannot know that on another some turns do not. So what it refuses
+# waits for the other paths; if one of them finds such a list, all are traced anew, and count it as not known.
 
 # %%
 #| export
@@ -394,6 +397,32 @@ def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L
 
 report = check(layer, read_signature(layer))
 report, report.requires
+
+# %% [markdown]
+# Sizes that fail are stated only as far as they fail for certain. Here they hang on how often a condition was so.
+
+# %%
+n = Dim('n')
+def every_other(u: Vec[n], steps: int) -> Mat['1 + steps', n]:
+    out = [u]
+    for i in range(steps):
+        if i % 2 == 0: out.append(u)
+    return np.stack(out)
+
+try: check(every_other, read_signature(every_other))
+except ShapeError as e: print(e)
+
+
+# %% [markdown]
+# A loop until the numbers say so is accepted, and what it counts is a whole number that nobody knows.
+
+# %%
+def until_small(x: Vec[n], most: int) -> tuple[Vec[n], int]:
+    turns = 0
+    while np.abs(x).max() > 1 and turns < most: x, turns = x/2, turns + 1
+    return x, turns
+
+check(until_small, read_signature(until_small))
 
 # %% [markdown]
 # ## What this does not show
