@@ -83,10 +83,9 @@ class _Loops(ast.NodeTransformer):
 
     def visit_For(self, node):
         dead, counted = dead_names(node.target, node.body), counted_names(node.body)
-        leaves = any(isinstance(n, ast.Break | ast.Return | ast.Raise | ast.Assert) for s in node.body for n in ast.walk(s))
         self.generic_visit(node)
         name = next((n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)), 'turn')
-        node.iter = self._at(node.iter, _hook('loop', node.iter, *map(ast.Constant, (dead, name, tuple(sorted(counted - {*dead})), leaves))))
+        node.iter = self._at(node.iter, _hook('loop', node.iter, *map(ast.Constant, (dead, name, tuple(sorted(counted - {*dead}))))))
         return node
 
     def visit_While(self, node):

@@ -48,37 +48,38 @@ def tick() -> None:
 
 # %%
 #| export
-def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn', counted: tuple[str, ...] = (), leaves: bool = False) -> Iterator[Any]:
-    "The turns of a for loop. The copy says which variables each turn sets before it reads them, its own name for the turn, which variables are counted, and if a turn may leave the loop."
+def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn',
+         counted: tuple[str, ...] = ()) -> Iterator[Any]:
+    "The turns of a for loop. The copy says which variables each turn sets before it reads them, the name of the turn, and what is counted."
     frame = sys._getframe(1)
     if isinstance(values, Yields): yield from _taken(values, frame, dead, counted); return
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', leaves)
+    yield from _two_turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn')
 
 
 # %% [markdown]
 # The second turn is a later one, but nothing else is known of it: what was so in the first turn (`if i == 0`) is forgotten,
-# except for what it says about sizes alone. And wherever the loop may end, it also does: after the first turn if there is only
-# one, or if there may have been others that left everything as it was.
+# except for what it says about sizes alone. And wherever the loop may end, it also does: after the first turn too, since there
+# may have been others that left everything as it was.
 
 # %%
 #| export
-def _two_turns(turns: Turns, watched: Watched, name: str, leaves: bool) -> Iterator[Any]:
+def _two_turns(turns: Turns, watched: Watched, name: str) -> Iterator[Any]:
     trace, base = current(), current().facts
     k = unknown(name, None, f'the number of the turn of the loop in line {watched.line}, from 0', 'index').size
     within = lambda facts, done: assume(assume(facts, claim(k, '>=', 0)), claim(k + done - 1, '<=', turns.count - 1))
-    trace.facts, step, done, changed = within(trace.facts, 1), {str(k): k + 1}, 1, 3
+    trace.facts, step, done = within(trace.facts, 1), {str(k): k + 1}, 1
     with _Filling(watched.line) as lists:
         start = watched.state()
         yield turns.item(k)
         lists.turn()
         before = watched.state()
         still = int(_unchanged(start, before, step))  # so many turns, one after the other, have changed nothing
-        several, known = leaves or still, _later(base, trace, k)
-        while branch(claim(k + done, '<=', turns.count - 1) if several else claim(turns.count, '>=', done + 1), False):
+        known = _later(base, trace, k)
+        while branch(claim(k + done, '<=', turns.count - 1), False):
             trace.facts = within(assume(known, claim(turns.count, '>=', done + 1)), done + 1)
             watched.renew()
             yield turns.item(k + done)
