@@ -236,7 +236,7 @@ def as_record(e: ShapeError) -> dict:
     p = e.place or Place('', 0)
     return {'file': p.file, 'line': p.line, 'column': p.column + 1, 'end_line': p.end_line or p.line, 'end_column': p.end_column + 1,
             'function': p.function, 'reason': e.reason, 'expected': e.expected, 'observed': e.observed,
-            'known': list(e.known), 'fails_at': dict(e.fails_at), 'assumed': list(e.assumed), 'where': list(e.where), 'hint': e.hint}
+            'known': list(e.known), 'fails_at': dict(e.fails_at), 'surely': e.surely, 'assumed': list(e.assumed), 'where': list(e.where), 'hint': e.hint}
 
 
 # %%
