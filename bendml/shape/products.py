@@ -20,7 +20,7 @@ from .annotations import spelled
 from .trace import branch, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
 from .ranges import unknown
-from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
+from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same, unstretched
 from .reductions import axis_numbers, reduced
 
 # %% ../../nbs/22d_products.ipynb #041d33c1
@@ -196,6 +196,7 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             if b.size == 1 and y is not x: b = a  # a size 1 stretches, as everywhere
             verdict = same(a.size, b.size)
             if not verdict.holds and (a.size != 1 or y is x):
+                if y is not x: verdict = unstretched(a.size, b.size, a.size, b.size)
                 refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
             if y is not x: meet(b, a, y, x)
             found[c] = (b, y)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of
-from bendml.shape.facts import Verdict, claim
+from bendml.shape.facts import Verdict, assume, claim, decide
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
@@ -49,6 +49,18 @@ def lift(value: Any, operand: int | None = None) -> Array:
 def same(a: Dim, b: Dim) -> Verdict:
     "Are two sizes equal, at every size?"
     return Verdict(True) if a == b else holds(claim(a, '==', b))
+
+
+# %%
+#| export
+def unstretched(a: Dim, b: Dim, *stretch: Dim) -> Verdict:
+    "The verdict on two unequal sizes, with sizes that fail in NumPy too: where one that can be stretched is 1, it is no failure."
+    facts = current().facts
+    for d in stretch: facts = assume(facts, claim(d, '!=', 1)) if d.const is None else facts
+    verdict = decide(facts, claim(a, '==', b))
+    if verdict.holds is not False: return Verdict(None)
+    each = [decide(facts, claim(d, '==', 1)) for d in stretch if not holds(claim(d, '!=', 1)).holds]
+    return verdict if verdict.fails_at else next((v for v in each if v.fails_at), Verdict(None) if each else verdict)
 
 
 # %%
@@ -101,8 +113,7 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
     if x is None or y is None: return x or y
     if x.size == 1 and y.size != 1: return y
     if y.size == 1 and x.size != 1: return x
-    verdict = same(x.size, y.size)
-    if not verdict.holds: _mismatch(a, b, who, i, x, y, verdict)
+    if not same(x.size, y.size).holds: _mismatch(a, b, who, i, x, y)
     if x.parts and y.parts and x.parts != y.parts and sorted(map(str, x.parts)) == sorted(map(str, y.parts)):
         orders = ['*'.join(map(str, v.parts)) for v in (x, y)]
         refuse(f'axis {i} holds {orders[0]} on the left and {orders[1]} on the right: the same size in another order',
@@ -113,11 +124,11 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
 
 # %%
 #| export
-def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis, verdict: Verdict) -> None:
+def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis) -> None:
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
-           _fit(wanted, seen) or _pairs(wanted, seen), verdict, blame)
+           _fit(wanted, seen) or _pairs(wanted, seen), unstretched(x.size, y.size, x.size, y.size), blame)
 
 
 # %%
@@ -278,7 +289,7 @@ def stored(result: Any, out: Any) -> Any:
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):
         verdict = same(x.size, y.size)
-        if not verdict.holds and y.size != 1: _does_not_fit(target, result, verdict)
+        if not verdict.holds and y.size != 1: _does_not_fit(target, result, unstretched(x.size, y.size, y.size))
     if result.ndim < target.ndim or result.sizes != target.sizes: broadcast(target, result)
     if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
         refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',

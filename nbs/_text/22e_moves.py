@@ -129,8 +129,9 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     for t in target: product = product*t
     verdict = same(product, total)
     if not verdict.holds:
+        given = '' if all(holds(claim(t, '>=', 0)).holds for t in target) else 'a size below 0 is none'  # NumPy may fill it in
         refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target),
-               verdict, 1)
+               verdict, 1, given)
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds:
             refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)

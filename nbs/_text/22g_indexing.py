@@ -153,10 +153,10 @@ def _within_axis(r: Range, a: Axis) -> None:
                f'np.clip(..., 0, {a.size - 1}), or % {a.size}; or take it as a parameter, with where="i < {a.size}"', operand=1)
     if not (verdict := holds(claim(r.high, '<', a.size))).holds:
         hint = f'add where=["{r.high + 1} <= {a.size}"]' if verdict.fails_at else f'np.minimum(..., {a.size - 1})'
-        refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1)
+        refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1, f'an index is {r.high}')
     if not (verdict := holds(claim(r.low, '>=', -a.size))).holds:
         refuse(f'indices down to {r.low} of an axis of size {a.size}', f'{r.low} >= {-a.size}', f'{r.low} < {-a.size}',
-               f'np.maximum(..., {-a.size}), or count from the front', verdict, 1)
+               f'np.maximum(..., {-a.size}), or count from the front', verdict, 1, f'an index is {r.low}')
 
 
 # %%

@@ -67,6 +67,21 @@ def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
 
 
 # %% [markdown]
+# A variable that a turn computes from itself by arithmetic [counts](22k_counters.ipynb).
+
+# %%
+#| export
+def counted_names(body: list[ast.stmt]) -> set[str]:
+    "Variables that a loop counts up or down: `n += 1`, `n = n + 1`."
+    found = set()
+    for n in (n for s in body for n in ast.walk(s)):
+        match n:
+            case ast.AugAssign(ast.Name(name)): found.add(name)
+            case ast.Assign([ast.Name(name)], ast.BinOp() as value) if name in _loads(value): found.add(name)
+    return found
+
+
+# %% [markdown]
 # ## Rewriting
 
 # %%
@@ -98,18 +113,20 @@ class _Loops(ast.NodeTransformer):
         return node
 
     def visit_For(self, node):
-        dead = dead_names(node.target, node.body)
+        dead, counted = dead_names(node.target, node.body), counted_names(node.body)
         self.generic_visit(node)
         name = next((n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)), 'turn')
-        node.iter = self._at(node.iter, _hook('loop', node.iter, ast.Constant(dead), ast.Constant(name)))
+        node.iter = self._at(node.iter, _hook('loop', node.iter, *map(ast.Constant, (dead, name, tuple(sorted(counted - {*dead}))))))
         return node
 
     def visit_While(self, node):
-        dead = tuple(set(dead_names(None, node.body)) - _loads(node.test))
+        dead, counted = set(dead_names(None, node.body)) - _loads(node.test), counted_names(node.body)
+        forever = isinstance(node.test, ast.Constant) and bool(node.test.value)
         self.generic_visit(node)
         condition = ast.Lambda(ast.arguments([], [], None, [], [], None, []), node.test)
         target = ast.Name('__bendml_turn__', ast.Store())
-        return self._at(node, ast.For(target, _hook('while', condition, ast.Constant(dead)), node.body, node.orelse, None))
+        told = map(ast.Constant, (tuple(sorted(dead)), tuple(sorted(counted - dead)), forever))
+        return self._at(node, ast.For(target, _hook('while', condition, *told), node.body, node.orelse, None))
 
     def visit_List(self, node):
         self.generic_visit(node)
@@ -180,8 +197,8 @@ def _comprehension(kind: str):
     "Comprehensions: what they iterate over passes through `each`, a list through `comprehension`."
     def visit(self, node):
         self.generic_visit(node)
-        parts = ast.Constant(len(node.generators) + sum(len(g.ifs) for g in node.generators))
-        for g in node.generators: g.iter = self._at(g.iter, _hook('each', g.iter, ast.Constant(kind), parts))
+        parts = len(node.generators), sum(len(g.ifs) for g in node.generators)
+        for g in node.generators: g.iter = self._at(g.iter, _hook('each', g.iter, *map(ast.Constant, (kind, *parts))))
         if kind != 'list': return node
         return self._at(node, _hook('comprehension', ast.Lambda(ast.arguments([], [], None, [], [], None, []), node)))
     return visit
@@ -227,7 +244,7 @@ COPY = '__bendml_copy__'
 @lru_cache(2048)
 def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     "The code of the copy."
-    if (node := function_node(code)) is None or code.co_flags & 0x2a0: return None  # generators and coroutines
+    if (node := function_node(code)) is None or code.co_flags & 0x280: return None  # coroutines
     node = _clone(node)
     if isinstance(node, ast.Lambda):
         node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)],
@@ -372,4 +389,4 @@ print(ast.unparse(_Rewrite().visit(_clone(function_node(halves.__code__)))))
 # %% [markdown]
 # ## What this does not show
 #
-# A function whose source is not there, a generator and a coroutine have no copy, and are refused.
+# A function whose source is not there and a coroutine have no copy, and are refused.

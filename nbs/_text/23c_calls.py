@@ -23,7 +23,7 @@ from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, range
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.moves import shape_of
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
-from bendml.shape.loops import comprehension, each, loop, tick, while_loop
+from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape import indexing, joining, making, moves, products, reductions, searching  # their rules
 
@@ -56,7 +56,10 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
-    if isinstance(f, types.FunctionType): return (_traced(f) or f)(*args, **kwargs)
+    if isinstance(f, types.FunctionType):
+        copy = _traced(f)
+        result = (copy or f)(*args, **kwargs)
+        return Yields(result) if copy and isinstance(result, types.GeneratorType) else result
     if isinstance(f, type): return _instance(f, args, kwargs)
     if isinstance(f, np.vectorize):
         refuse('np.vectorize hides a loop', hint='declare its shapes: a function that calls it, with @typed')
@@ -168,6 +171,14 @@ def _length(values: Any) -> Any:
 
 # %%
 #| export
+def _enumerated(values: Any, start: int = 0) -> Any:
+    if not isinstance(values, Yields): return enumerated(values, start)
+    number = lambda: size_value(as_dim(start) + unknown('i', 0, 'the number of a turn of the loop over {it} ({at})').size)
+    return Yields(values.generator, lambda v: (number(), v))
+
+
+# %%
+#| export
 def _float(value: Any = 0.0) -> Any:
     if type(value) is Array: one_entry(value, 'float()')
     return number(float) if type(value) in (Array, Size) else float(value)
@@ -273,7 +284,7 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 # %%
 #| export
 SPECIAL: dict[Any, Callable] = {
-    len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
+    len: _length, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed,

@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import inspect, time
+import inspect, re, time
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -24,7 +24,7 @@ from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
 from bendml.shape.states import Turns, fingerprint, outside
-from bendml.shape.loops import MAX_SECONDS, Again
+from bendml.shape.loops import MAX_SECONDS, Endless
 from bendml.shape.copies import copy_of, reads, unused_names
 from bendml.shape import calls  # what the copies' calls go through
 
@@ -44,7 +44,7 @@ def make(spec: Any, put: Callable[[Dim], Dim] = lambda d: d) -> Any:
     match spec:
         case ArraySpec(): return _array(spec, put)
         case SizeSpec(size): return size_value(put(size))
-        case MaybeSpec(inner): return make(inner, put) if choose() else None
+        case MaybeSpec(inner): return make(inner, put) if choose('an optional argument is given') else None
         case ManySpec(inner): return Turns(unknown('n').size, lambda k: make(inner, put))
         case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
         case DictSpec(items): return {k: make(s, put) for k, s in items}
@@ -135,7 +135,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
         refuse(f'{what} has {x.ndim} axes, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
-            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
+            hint = "the check cannot tell this size: leave out this annotation, or fill an array that has the declared size" if "'" in str(a.size) else ''
+            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x) or hint, verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
@@ -165,6 +166,9 @@ def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim])
 
 # %% [markdown]
 # ## One path, and all of them
+#
+# A path on which every turn of a loop appends to a list cannot know that on another some turns do not. So what it refuses
+# waits for the other paths; if one of them finds such a list, all are traced anew, and count it as not known.
 
 # %%
 #| export
@@ -191,7 +195,7 @@ class Path:
     trace: Trace
     raised: bool     # it ended in an exception that the function raises itself
     result: str = ''
-    again: bool = False  # it ended in a loop, whose other ways out are other paths
+    endless: bool = False  # it goes on for ever
 
 
 # %%
@@ -209,15 +213,23 @@ def explore(
     rolled: bool = False,          # two turns stand for all, in short loops too
 ) -> list[Path]:
     "Run once for each way that the conditions can go."
-    plans, paths, until = [()], [], time.thread_time() + seconds
+    plans, paths, some, refusal = [()], [], set(), None
+    until = time.thread_time() + seconds
     while plans:
-        plan = plans.pop()
-        trace = Trace(facts, plan, keep=keep, state=dict(until=until, rolled=rolled))
-        with tracing(trace): paths.append(_one_path(run, trace))
+        plan, known = plans.pop(), len(some)
+        trace = Trace(facts, plan, keep=keep, some=some, state=dict(until=until, rolled=rolled))
+        try:
+            with tracing(trace): paths.append(_one_path(run, trace))
+        except ShapeError as e:
+            if _too_much(e): raise
+            if not trace.state.get('tentative'): raise refusal or e
+            refusal = refusal or e  # it took a list to be filled in every turn: another path may know better
+        if len(some) > known: plans, paths, refusal = [()], [], None; continue
         plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
         if len(paths) > MAX_PATHS:
-            raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
-                             hint='split the function into smaller typed ones')
+            raise refusal or ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
+                                        hint='split the function into smaller typed ones')
+    if refusal: raise refusal
     return paths
 
 
@@ -245,8 +257,8 @@ def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', '
 #| export
 def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     try: result = run(trace)
-    except Again: return Path(trace, True, again=True)
     except ShapeError as e: raise trace.refused or e
+    except Endless: return Path(trace, True, endless=True)
     except (Exception, SystemExit) as e:
         if trace.refused: raise trace.refused from None
         if trace.state.get('raised') is e: return Path(trace, True)
@@ -273,7 +285,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
 # %%
 #| export
 def _shown(value: Any) -> str:
-    if type(value) is Array: return str(value)
+    if type(value) is Array: return re.sub(r"\w+'\d+", '?', str(value))  # a size that nobody named
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
 
@@ -352,9 +364,11 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
           limits: dict[str, Dim] | None = None, itself: Any = None) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
     began, copy = time.perf_counter(), copy_of(f, itself)
+    if inspect.isgeneratorfunction(f):
+        raise ShapeError(f'{f.__name__} is a generator, which is traced only where a loop takes what it yields',
+                         hint='annotate the function that has this loop', place=place_of_code(f.__code__))
     if copy is None:
-        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator',
-                         place=place_of_code(f.__code__))
+        raise ShapeError(f'{f.__name__} cannot be traced: its source is not there', place=place_of_code(f.__code__))
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
@@ -367,6 +381,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         return result
     paths = _all_paths(run, start_facts(where))
     done = [p for p in paths if not p.raised]
+    if not done and all(p.endless for p in paths):
+        raise ShapeError(f'{f.__name__} has a loop that never ends', place=place_of_code(f.__code__))
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
                          place=place_of_code(f.__code__))
@@ -413,7 +429,7 @@ def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
     "The conditions on sizes whose failure makes the function raise; a caller must meet them."
     known = len(start_facts(where).claims)
     found: list[Claim] = []
-    for p in sorted((p for p in paths if p.raised and not p.again), key=lambda p: len(p.trace.facts.claims)):
+    for p in sorted((p for p in paths if p.raised and not p.endless), key=lambda p: len(p.trace.facts.claims)):
         made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
         if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
     return tuple(found)
@@ -429,6 +445,32 @@ def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L
 
 report = check(layer, read_signature(layer))
 report, report.requires
+
+# %% [markdown]
+# Sizes that fail are stated only as far as they fail for certain. Here they hang on how often a condition was so.
+
+# %%
+n = Dim('n')
+def every_other(u: Vec[n], steps: int) -> Mat['1 + steps', n]:
+    out = [u]
+    for i in range(steps):
+        if i % 2 == 0: out.append(u)
+    return np.stack(out)
+
+try: check(every_other, read_signature(every_other))
+except ShapeError as e: print(e)
+
+
+# %% [markdown]
+# A loop until the numbers say so is accepted, and what it counts is a whole number that nobody knows.
+
+# %%
+def until_small(x: Vec[n], most: int) -> tuple[Vec[n], int]:
+    turns = 0
+    while np.abs(x).max() > 1 and turns < most: x, turns = x/2, turns + 1
+    return x, turns
+
+check(until_small, read_signature(until_small))
 
 # %% [markdown]
 # ## What this does not show

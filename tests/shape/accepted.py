@@ -49,6 +49,112 @@ def enumerate_zip(x: Mat[n, d], y: Vec[n]) -> Mat[n, d]:
 
 
 @typed
+def converges(x: Vec[d], tol: float, maxit: int) -> tuple[Vec[d], int]:
+    it, err = 0, 1.0
+    while err > tol and it < maxit:
+        new = np.tanh(x)
+        err, x = np.abs(new - x).max(), new
+        it += 1
+    return x, it
+
+
+@typed
+def converges_or_leaves(x: Vec[d], tol: float) -> Vec[d]:
+    it, rate, history = 0, 0.1, []
+    while True:
+        g = 2*x
+        if np.linalg.norm(g) < tol or it > 100: break
+        x, rate = x - rate*g, rate*0.9
+        it += 1
+    return x/max(it, 1)
+
+
+@typed
+def history(x: Vec[d], tol: float) -> tuple[Vec[d], float]:
+    errors = [1.0]
+    while np.linalg.norm(x) > tol:
+        x = x/2
+        errors.append(np.linalg.norm(x))
+    return x, np.array(errors).mean()
+
+
+@typed
+def mean_of_some(x: Mat[n, d]) -> Vec[d]:
+    total, count, weight = np.zeros(x.shape[1]), 0, 0.0
+    for r in x:
+        if r.sum() > 0:
+            total += r
+            count = count + 1
+            weight += 1
+    return total/max(count, 1)/(weight + 1)
+
+
+@typed
+def accelerated(x: Vec[d], steps: int) -> Vec[d]:
+    t, y = 1.0, x
+    for _i in range(steps):
+        new, t_new = np.tanh(y), (1 + math.sqrt(1 + 4*t*t))/2
+        y, x, t = new + (t - 1)/t_new*(new - x), new, t_new
+    return x
+
+
+@typed
+def counter_in_range(x: Mat[n, d]) -> Vec[d]:
+    i = 0
+    while i < len(x) - 1:
+        if x[i].sum() > 3: break
+        i += 1
+    return x[min(i, len(x) - 1)]
+
+
+@typed
+def some_rows(x: Mat[n, d]) -> Vec[d]:
+    out = []
+    for r in x:
+        if r.sum() > 0: out.append(r)
+    if not out: return np.zeros(x.shape[1])
+    return np.stack(out).mean(0)
+
+
+@typed
+def some_rows_listed(x: Mat[n, d]) -> Vec[d]:
+    out = [r for r in x if r.sum() > 0]
+    return np.mean(out, axis=0) if len(out) > 0 else x[0]
+
+
+@typed
+def some_of_each(x: Arr[B, n, d]) -> Vec[d]:
+    out = [np.zeros(x.shape[2])]
+    for m in x:
+        for r in m:
+            if r.sum() > 0: out.append(r)
+    return np.array(out).sum(0)
+
+
+def batches(x, size):
+    order = np.random.permutation(len(x))
+    for s in range(0, len(x), size): yield x[order[s:s + size]]
+
+@typed
+def generator(x: Mat[n, d], w: Vec[d]) -> tuple[Vec[d], int]:
+    seen = 0
+    for _epoch in range(100):
+        for i, b in enumerate(batches(x, 32)):
+            w = w + b.mean(0)*i
+            seen += len(b)
+    return w, seen
+
+
+def rows_of(x):
+    for r in x: yield r
+
+@typed
+def generator_fills_a_list(x: Mat[n, d]) -> Vec[n]:
+    out = []
+    for b in rows_of(x): out.append(b.sum())
+    return np.array(out)
+
+@typed
 def while_data(x: Vec[n]) -> Vec[n]:
     while np.abs(x).max() > 1: x = x / 2
     return x

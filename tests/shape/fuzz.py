@@ -79,6 +79,24 @@ BLOCKS = [  # whole statements; {v} is the new variable
     '{v} = max(_r.sum() for _r in {a}) + {b}',
     'j = np.array([int(_r.argmax()) for _r in {a}])\n{v} = {b}[j]',
     'c = {a} > 0\n{v} = {a}[c]\nc = {a} < 0\n{v} = np.concatenate([{v}, {a}[c]])',
+    'j = 0\nfor _r in {a}:\n    if _r.sum() > 0:\n        j += {p}\n{v} = {b}[:j]',
+    'j = len({a})\nfor _r in {b}:\n    j -= 1\n{v} = {a}[:j]',
+    'j = 0\n{v} = {a}\nwhile {v}.max() > 1:\n    {v} = {v}/2 - 1\n    j = j + 1\n{v} = {b}[j:]',
+    'j, {v} = 0, {a}\nfor _r in {a}:\n    j += 1\n    if j == {p}: {v} = {b}',
+    'j, {v} = 0, {a}\nwhile True:\n    j += 1\n    if {v}.sum() < 3 or j > {p}: break\n    {v} = {v}/2 - 1',
+    'j, {v} = 0, {a}.copy()\nfor _r in {a}:\n    {v}[j] = 0\n    j = (j + {p}) % len({a})',
+    '{v} = []\nfor _r in {a}:\n    if _r.sum() > 0:\n        {v}.append(_r)\n{v} = np.stack({v}) if {v} else {b}',
+    '{v} = []\nfor _r in {a}:\n    if _r.sum() > 0:\n        {v}.append(_r)\n    else:\n        {v}.append({b})\n{v} = np.array({v})',
+    '{v} = np.array([_r for _r in {a} if _r.sum() > 0])',
+    '{v} = [_r for _r in {a} if _r.sum() > {i}]\n{v} = np.stack({v}) if len({v}) > 1 else {b}',
+    '{v} = [{b}[0]]\nfor i in range(len({a})):\n    if i % {p} == 0: {v}.append({b}[0])\n{v} = np.stack({v})',
+    '{v} = {a}\nfor i in range(len({a})):\n    if {a}[i].sum() > 0:\n        {v} = {b}[:i + 1]',
+    '{v} = {b}\nfor i in range(len({a})):\n    if i == {p}: {v} = {a}\n    if i > {p}: break',
+    's, {v} = 0, {b}\nfor i in range(len({a})):\n    if i == {p} and s == {i}: {v} = {a}\n    if i == 0: s = {i}',
+    's, {v} = 0, {b}\nfor _r in {a}:\n    if s: break\n    if _r.sum() > 0: s, {v} = 1, {a}',
+    'def g(z):\n    for _r in z: yield _r*2\n{v} = 0.0\nfor _s in g({a}):\n    {v} = {v} + _s',
+    'def g(z):\n    for i in range(0, len(z), {p}): yield z[i:i + {p}]\n{v} = []\nfor _s in g({a}):\n    {v}.append(_s.sum(0))\n{v} = np.array({v})',
+    'def g(z):\n    j = 0\n    for _r in z:\n        if _r.sum() > 0:\n            j += 1\n            yield z[:j]\n{v} = {b}\nfor i, _s in enumerate(g({a})):\n    {v} = _s if i > {p} else {b}',
 ]
 
 
@@ -125,8 +143,8 @@ def paths_of(f):
     "What the check says: for each path, what it knows, and the result."
     copy, signature, found = copy_of(f), read_signature(f), []
     def one(trace): found.append((trace, copy(*arguments(signature, {}, f)[0])))
-    explore(one, start_facts(()), seconds=2)
-    return found
+    kept = [p.trace for p in explore(one, start_facts(()), seconds=2)]  # it may have begun anew
+    return [(trace, result) for trace, result in found if any(trace is k for k in kept)]
 
 
 def run(f, text, said):

@@ -24,10 +24,181 @@ def math_sqrt_steers(x: Vec[n], y: Vec[m]) -> Vec[n]:
 
 @typed
 def counter(x: Mat[n, d]) -> Vec[1]:
-    "c changes its value in each turn of the loop"
+    "the result has size c + 1 on axis 0, not 1"
     c = 0
-    for r in x: c += 1
+    for _r in x: c += 1
     return np.zeros(c)
+
+
+@typed
+def counter_as_size(x: Mat[n, d]) -> Vec[d]:
+    "the result has size it + 1 on axis 0, not d"
+    it = 0
+    while x.sum() > 1: x = x/2; it += 1
+    return np.zeros(it)
+
+
+@typed
+def counter_as_index(x: Mat[n, d]) -> Vec[n]:
+    "index i of an axis of size n"
+    out, i = np.zeros(len(x)), 0
+    for r in x:
+        out[i] = r.sum()
+        i += 1
+    return out
+
+
+@typed
+def counter_as_slice(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size it + 1 on axis 0, not n"
+    it = 0
+    while x.sum() > 1 and it + 1 < len(x): x = x/2; it += 1
+    return x[:it] if it else x
+
+
+@typed
+def counter_steers(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size d on axis 0, not n"
+    it = 0
+    for _r in x:
+        it += 1
+        if it == 3: return x.T
+    return x
+
+
+@typed
+def counter_set_back(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size d on axis 0, not n"
+    it, y = 0, x
+    for _r in x:
+        it += 1
+        if it % 7 == 6: it = -10
+        if it == -9: y = x.T
+    return y
+
+
+@typed
+def counter_down(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size 1 on axis 0, not n"
+    left, y = len(x), x
+    for _r in x:
+        left -= 1
+        if left < 0: y = np.zeros((1, 1))
+    return y
+
+
+@typed
+def first_turn_remembered(x: Mat[n, m]) -> Mat[n, m]:
+    "the result has size 7 on axis 0, not n"
+    seen, h = 0, x
+    for i in range(len(x)):
+        if i == 0: seen = 1
+        if i == 2 and seen == 1: h = np.zeros((7, 7))
+    return h
+
+
+@typed
+def last_turn_raises(x: Mat[n, m]) -> Vec[n]:
+    "the result has size 2 on axis 0, not n"
+    h, done = np.zeros(len(x)), 0
+    for i in range(len(x)):
+        if done: raise ValueError
+        if i == len(x) - 1 and i > 0: done, h = 1, np.zeros(2)
+    return h
+
+
+@typed
+def last_turn_returns(x: Mat[n, m]) -> Vec[n]:
+    "the result has size 2 on axis 0, not n"
+    h, done = np.zeros(len(x)), 0
+    for r in x:
+        if done: return np.zeros(len(x))
+        if len(x) > 1 and r.sum() > 0: done, h = 1, np.zeros(2)
+    return h
+
+
+@typed
+def forever_then(x: Mat[n, m]) -> Mat[n, m]:
+    "the result has size m on axis 0, not n"
+    it = 0
+    while True:
+        it += 1
+        if x.sum() > it: return x.T
+        x = x*2
+
+
+@typed
+def from_any_turn(x: Mat[n, d]) -> Mat[2, d]:
+    "the result does not fit where it is written"
+    y, z = x[:1], np.zeros((2, x.shape[1]))
+    for i in range(len(x)):
+        if x[i].sum() > 0: y = x[:len(x) - i]
+    z[:len(y)] = y
+    return z
+
+
+@typed
+def mixed_appends(x: Mat[n, d]) -> float:
+    "a list gets different elements in each turn"
+    out, started = [np.zeros(2)], 0
+    for r in x:
+        if started:
+            if r.sum() > 0: out.append(np.zeros(2))
+            elif r.max() > 0: out.append(np.zeros(3))
+        started = 1
+    return np.array(out).sum()
+
+
+@typed
+def mixed_comprehension(x: Mat[n, d]) -> float:
+    "the elements of this list differ"
+    return np.stack([np.zeros(2) if r.sum() > 0 else np.zeros(3) for r in x]).sum()
+
+
+@typed
+def some_rows_count(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size c on axis 0, not n"
+    out = [x[i] for i in range(len(x)) if i % 3 != 2]
+    return np.stack(out) if out else x
+
+
+def growing(x):
+    i = 0
+    for r in x:
+        i += 1
+        yield x[:i]
+
+@typed
+def generator_sizes(x: Mat[n, d]) -> Vec[d]:
+    "the result has size"
+    y = np.zeros(x.shape[1])
+    for b in growing(x): y = b.sum(1)
+    return y
+
+
+def rows_of(x):
+    for r in x: yield r
+
+@typed
+def generator_counts(x: Mat[n, d]) -> Vec[d]:
+    "the result has size y + 1 on axis 0, not d"
+    y = 0
+    for _b in rows_of(x): y += 1
+    return np.zeros(y)
+
+
+@typed
+def generator_listed(x: Mat[n, d]) -> Mat[n, d]:
+    "rows_of is a generator, and only a for loop takes what it yields"
+    return np.stack(list(rows_of(x)))
+
+
+@typed
+def generator_shrinks(x: Mat[n, d]) -> Vec[d]:
+    "axis -1 has size d on the left and k on the right"
+    y = np.zeros(x.shape[1])
+    for b in rows_of(x): y = y + b[b > 0]
+    return y
 
 
 @typed
@@ -71,7 +242,7 @@ def listcomp_len(x: Mat[n, d]) -> Vec[1]:
 
 @typed
 def listcomp_if(x: Mat[n, d]) -> Mat[n, d]:
-    "a list comprehension over an unknown number of elements"
+    "the result has size c on axis 0, not n"
     return np.stack([r for r in x if r.sum() > 0])
 
 
@@ -87,7 +258,7 @@ def break_then_stack(x: Mat[n, d]) -> Mat[n, d]:
 
 @typed
 def conditional_append(x: Mat[n, d]) -> Mat[n, d]:
-    "a list gets different elements in each turn"
+    "the result has size c on axis 0, not n"
     out = []
     for r in x:
         if r.sum() > 0: out.append(r)
@@ -135,7 +306,7 @@ def while_shrink(x: Vec[n]) -> Vec[n]:
 
 @typed
 def while_counter(x: Vec[n]) -> Vec[2]:
-    "k changes its value in each turn of the loop"
+    "the result has size k + 1 on axis 0, not 2"
     k = 0
     while np.abs(x).max() > 1:
         x = x / 2; k += 1
