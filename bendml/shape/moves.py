@@ -17,7 +17,7 @@ from .annotations import spelled
 from .trace import current, holds, refuse
 from .symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
 from .ranges import as_size, view
-from .elementwise import broadcast, dtypes, lift, same
+from .elementwise import broadcast, dtypes, lift, same, unstretched
 from .reductions import axis_number, axis_numbers
 
 # %% ../../nbs/22e_moves.ipynb #f9b5c36e
@@ -239,8 +239,8 @@ def broadcast_to(array, shape, subok=False):
     x, sizes = lift(array), shape_of(shape)
     if x.ndim > len(sizes): refuse('more axes than the shape has', spelled(sizes), x, operand=0)
     for a, s in zip(x.axes[::-1], sizes[::-1]):
-        if a.size != 1 and not (verdict := same(a.size, s)).holds:
-            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
+        if a.size != 1 and not same(a.size, s).holds:
+            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=unstretched(a.size, s, a.size), operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
     return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
 

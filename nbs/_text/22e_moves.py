@@ -18,7 +18,7 @@ from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
 from bendml.shape.ranges import as_size, view
-from bendml.shape.elementwise import broadcast, dtypes, lift, same
+from bendml.shape.elementwise import broadcast, dtypes, lift, same, unstretched
 from bendml.shape.reductions import axis_number, axis_numbers
 
 
@@ -303,8 +303,8 @@ def broadcast_to(array, shape, subok=False):
     x, sizes = lift(array), shape_of(shape)
     if x.ndim > len(sizes): refuse('more axes than the shape has', spelled(sizes), x, operand=0)
     for a, s in zip(x.axes[::-1], sizes[::-1]):
-        if a.size != 1 and not (verdict := same(a.size, s)).holds:
-            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
+        if a.size != 1 and not same(a.size, s).holds:
+            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=unstretched(a.size, s, a.size), operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
     return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
 

@@ -676,7 +676,7 @@ def nonzero_of_what_was(x: Vec[n]) -> float:
 
 @typed
 def generator_in_a_loop(x: Mat[n, d]) -> Vec[2]:
-    "a generator that yields an unknown number of times"
+    "the result has size c + 1 on axis 0, not 2"
     def rows():
         for r in x: yield r
     c = 0
