@@ -17,7 +17,7 @@ from .annotations import spelled
 from .trace import branch, holds, refuse
 from .symbols import METHODS, Array, Axis, as_dim, axis, entries, number, perform, rule
 from .ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
-from .elementwise import broadcast, elementwise, lift, same, stored
+from .elementwise import broadcast, elementwise, filled, lift, same, stored
 from .reductions import axis_number
 from .moves import ravel
 
@@ -174,7 +174,7 @@ def take(a, indices, axis=None, out=None, mode='raise'):
     x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
     i = 0 if axis is None else axis_number(axis, x.ndim)
     if mode == 'raise' or ids.dtype.kind not in 'iu': _index_array(x.axes[i], ids)
-    return stored(copied(x, Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype)), out)
+    return filled(copied(x, Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype)), out)
 
 # %% ../../nbs/22g_indexing.ipynb #f388d907
 @rule(np.take_along_axis)

@@ -17,8 +17,8 @@ from .facts import claim
 from .trace import holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, is_symbolic, rule
 from .ranges import Range, copied, range_of, ranged, union, unknown, view
-from .elementwise import lift, same, stored
-from .reductions import axis_, axis_number
+from .elementwise import filled, lift, same
+from .reductions import axis_, axis_number, not_empty
 from .moves import _sizes, expand_dims, ravel, shape_of
 
 # %% ../../nbs/22f_joining.ipynb #70af0d04
@@ -42,7 +42,7 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
         total = total + x.axes[i].size*n
     whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    return stored(ranged(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), _together(found)), out)
+    return filled(ranged(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), _together(found)), out)
 
 # %% ../../nbs/22f_joining.ipynb #09e173e9
 def _together(found: list[tuple[Array, Dim]]) -> Range: return reduce(union, (range_of(x) for x, _ in found))
@@ -68,7 +68,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
     i = axis_number(axis, first.ndim + 1)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     whole = axis_(total, one='written' if total == 1 else '')
-    return stored(ranged(Array((*first.axes[:i], whole, *first.axes[i:]), kind), _together(found)), out)
+    return filled(ranged(Array((*first.axes[:i], whole, *first.axes[i:]), kind), _together(found)), out)
 
 # %% ../../nbs/22f_joining.ipynb #cdb9d825
 def _each(arrays: Any, change) -> Any:
@@ -189,6 +189,7 @@ def tile(A, reps):
 @rule(np.pad)
 def pad(array, pad_width, mode='constant', **_):
     x = lift(array)
+    if mode != 'constant': not_empty(list(x.sizes), x)
     width = pad_width if isinstance(pad_width, list | tuple) else (pad_width,)
     if all(as_dim(w) is not None for w in width): width = [tuple(width)*(3 - len(width))]
     width = [tuple(w)*(3 - len(w)) if isinstance(w, list | tuple) else (w, w) for w in width]

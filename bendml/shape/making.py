@@ -19,13 +19,13 @@ from .symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, numbe
 from .ranges import TRUTH, as_size, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
 from .elementwise import broadcast, lift, same
 from .reductions import axis_number, axis_numbers
-from .moves import ravel, shape_of
+from .moves import broadcast_to, ravel, shape_of
 
 # %% ../../nbs/22i_making.ipynb #9a7a04f2
 @rule(np.full)
 def full(shape, fill_value, dtype=None, **_):
-    value = lift(fill_value)
-    axes = (axis(s, one='declared' if s == 1 else '') for s in shape_of(shape))
+    value, axes = lift(fill_value), [axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)]
+    if value.axes: broadcast_to(value, [a.size for a in axes])
     return copied(value, Array(axes, dtype if dtype is not None else value.dtype))
 
 # %% ../../nbs/22i_making.ipynb #62634ff6
@@ -41,6 +41,7 @@ for _f, _value in ((np.zeros, 0), (np.ones, 1), (np.empty, 0)): _new(_f, _value)
 def full_like(a, fill_value, dtype=None, *_, shape=None, **__):
     x = lift(a)
     made = Array(x.axes if shape is None else full(shape, 0).axes, dtype if dtype is not None else x.dtype)
+    if lift(fill_value).axes: broadcast_to(fill_value, made.sizes)
     return copied(lift(fill_value), made)
 
 # %% ../../nbs/22i_making.ipynb #2f5733c7

@@ -16,7 +16,7 @@ from .facts import claim
 from .annotations import spelled
 from .trace import current, holds, refuse
 from .symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
-from .ranges import range_of, view
+from .ranges import as_size, view
 from .elementwise import broadcast, dtypes, lift, same
 from .reductions import axis_number, axis_numbers
 
@@ -64,10 +64,10 @@ Array.real = Array.imag = property(lambda self: view(self, Array(self.axes, dtyp
 # %% ../../nbs/22e_moves.ipynb #e975dc5c
 def _sizes(shape: Any) -> list[Dim]:
     "A shape argument as sizes."
-    found = []
-    for n in shape if isinstance(shape, tuple | list | np.ndarray) else (shape,):
+    found, several = [], isinstance(shape, tuple | list | np.ndarray) and not (type(shape) is Array and not shape.axes)
+    for n in shape if several else (shape,):
         dim = as_dim(n)
-        if type(n) is Array and not n.axes and (r := range_of(n)).low is not None and r.low == r.high: dim = r.low
+        if type(n) is Array and not n.axes and n.dtype.kind in 'iu': dim = as_size(n)
         if dim is None:
             refuse(f'a shape holds {"a number that is not known" if type(n) is Array else repr(n)}', 'a whole number', n,
                    'write // instead of /' if type(n) is Array and n.dtype.kind == 'f' else 'a size read from numbers must be declared')
@@ -75,10 +75,15 @@ def _sizes(shape: Any) -> list[Dim]:
     return found
 
 # %% ../../nbs/22e_moves.ipynb #f80d1f3c
+def _positive(dim: Dim) -> str:
+    if "'" in str(dim): return 'write // for /, or max(..., 0)'  # a number that nobody has named
+    return f'add where=["{dim} >= 0"], or test it first'
+
+# %% ../../nbs/22e_moves.ipynb #562a7f0a
 def shape_of(shape: Any) -> list[Dim]:
     "A shape argument as sizes that are at least 0."
     for dim in (found := _sizes(shape)):
-        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, f'add where=["{dim} >= 0"], or test it first', verdict)
+        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, _positive(dim), verdict)
     return found
 
 # %% ../../nbs/22e_moves.ipynb #b947c450

@@ -20,7 +20,7 @@ from .annotations import spelled
 from .trace import branch, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
 from .ranges import unknown
-from .elementwise import broadcast, dtypes, elementwise, lift, same, stored
+from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
 from .reductions import axis_numbers, reduced
 
 # %% ../../nbs/22d_products.ipynb #041d33c1
@@ -74,7 +74,7 @@ def matmul(a, b, out=None, **_):
     left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
     axes = (*batch, *((left,) if left else ()))
     if right: axes = (*axes, apart(axes, right))
-    return stored(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
+    return filled(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #c437393f
 def _transposed(x: Array, y: Array) -> str:
@@ -99,7 +99,7 @@ def dot(a, b, out=None):
     x, y = lift(a), lift(b)
     if not x.axes or not y.axes: return elementwise(np.multiply, [a, b], out)
     if y.ndim <= 2 and x.ndim <= 2: return matmul(a, b, out)
-    return stored(_contract(x, y, (x.ndim - 1,), (y.ndim - 2 if y.ndim > 1 else 0,)), out)
+    return filled(_contract(x, y, (x.ndim - 1,), (y.ndim - 2 if y.ndim > 1 else 0,)), out)
 
 # %% ../../nbs/22d_products.ipynb #2d293cca
 def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...]) -> Array:
@@ -142,7 +142,7 @@ def outer(a, b, out=None):
     left, right = flat[0].axes[0], flat[1].axes[0]
     if 'grad' in (left.role, right.role):
         left, right = (replace(v, role='out' if v.role == 'grad' else 'in') for v in (left, right))
-    return stored(Array((left, apart((left,), right)), dtypes(np.multiply, flat)[0]), out)
+    return filled(Array((left, apart((left,), right)), dtypes(np.multiply, flat)[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #b7c70fa6
 METHODS |= {'dot': np.dot}
@@ -160,7 +160,7 @@ def kron(a, b):
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     x, y = lift(a), lift(b)
     for v in (x, y):
-        if v.axes[-1].size != 3 or axis not in (None, -1): refuse('vectors of 3 entries along the last axis', 3, v)
+        if v.axes[-1].size != 3 or axis not in (None, -1) or (axisa, axisb, axisc) != (-1,)*3: refuse('vectors of 3 entries along the last axis', 3, v)
     return Array(broadcast(x, y), dtypes(np.multiply, [x, y])[0])
 
 # %% ../../nbs/22d_products.ipynb #6c61d81f
@@ -168,6 +168,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     if not isinstance(subscripts, str): refuse('the first argument is not text', "'ij,jk->ik'", subscripts)
     arrays = [lift(o, i + 1) for i, o in enumerate(operands)]
+    asked(np.einsum, subscripts, *arrays)
     inputs, arrow, output = subscripts.replace(' ', '').partition('->')
     terms = inputs.split(',')
     if len(terms) != len(arrays): refuse(f'{subscripts!r} is for {len(terms)} arrays', len(terms), len(arrays), operand=0)
@@ -183,7 +184,7 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     for c in output.replace('...', dots):
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
-    return stored(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+    return filled(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #f4bed1f8
 def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
@@ -194,7 +195,7 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             b, y = found.get(c, (a, x))
             if b.size == 1 and y is not x: b = a  # a size 1 stretches, as everywhere
             verdict = same(a.size, b.size)
-            if not verdict.holds and a.size != 1:
+            if not verdict.holds and (a.size != 1 or y is x):
                 refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
             if y is not x: meet(b, a, y, x)
             found[c] = (b, y)
@@ -264,6 +265,8 @@ def pinv(a, *_, **__):
 # %% ../../nbs/22d_products.ipynb #8b6cbe14
 @rule(np.linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
+    asked(np.linalg.norm, lift(x), ord, axis)
+    if ord in (np.inf, -np.inf, 1, -1, 2, -2): reduced(lift(x), axis, needs_one=True)
     return OPS[np.sum].shape(elementwise(np.absolute, [lift(x)*1.0]), axis, keepdims=keepdims)
 
 @rule(np.linalg.matrix_rank)
@@ -273,16 +276,17 @@ def matrix_rank(a, *_, **__): return Array(lift(a).axes[:-2], int)
 @rule(np.linalg.lstsq)
 def lstsq(a, b, rcond=None):
     x, y = lift(a), lift(b)
+    asked(np.linalg.lstsq, x, y)
     if not (verdict := same(x.axes[0].size, y.axes[0].size)).holds:
         refuse('as many rows on both sides', x.axes[0].size, y.axes[0].size, verdict=verdict, operand=1)
-    return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'), *y.axes[1:])), number(int), Array((lesser(x.axes[0], x.axes[1]),))
+    return Array((x.axes[1], *y.axes[1:])), Array((unknown('r'),)), number(int), Array((lesser(x.axes[0], x.axes[1]),))
 
 # %% ../../nbs/22d_products.ipynb #7309a31d
 @rule(np.linalg.multi_dot)
 def multi_dot(arrays, *, out=None):
     product = arrays[0]
     for a in arrays[1:]: product = matmul(product, a)
-    return stored(product, out)
+    return filled(product, out)
 
 # %% ../../nbs/22d_products.ipynb #61bef339
 OPTIONS = {'check_finite', 'overwrite_a', 'overwrite_b', 'lapack_driver', 'assume_a', 'lower', 'unit_diagonal', 'cond', 'rcond'}
@@ -325,14 +329,17 @@ def svdvals(x): return svd(x, compute_uv=False)
 @rule(np.linalg.qr)
 def qr(a, mode='reduced'):
     x = lift(a)
+    if mode == 'r': return qr(a)[1]
     k = {'reduced': lambda: lesser(x.axes[-2], x.axes[-1]), 'complete': lambda: axis(x.axes[-2].size)}[mode]()
     return Array((*x.axes[:-1], k), _real(x)), Array((*x.axes[:-2], k, x.axes[-1]), _real(x))
 
 # %% ../../nbs/22d_products.ipynb #df9de428
 @rule(np.cov, np.corrcoef)
-def cov(m, y=None, rowvar=True, *_, **__):
+def cov(m, y=None, rowvar=True, *_, **more):
     x = lift(m)
     if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
+    if more.keys() & {'fweights', 'aweights'}: refuse('weights have no rule', hint='declare the shapes of a function that calls it with @typed')
+    if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
     if x.ndim < 2: return number()
     n = x.axes[0 if rowvar else 1]
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
@@ -345,7 +352,7 @@ def cov(m, y=None, rowvar=True, *_, **__):
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     x = lift(a)
     gone = axis_numbers((axis1, axis2), x.ndim)
-    return stored(Array((b for i, b in enumerate(x.axes) if i not in gone), dtype or x.dtype), out)
+    return filled(Array((b for i, b in enumerate(x.axes) if i not in gone), dtype or x.dtype), out)
 
 # %% ../../nbs/22d_products.ipynb #eede3e51
 METHODS['trace'] = np.trace

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['METHODS', 'axis_', 'axis_number', 'axis_numbers', 'reduced', 'not_empty', 'count_nonzero', 'average', 'quantile',
-           'cumulative', 'diff', 'flip', 'roll', 'sort', 'sort_in_place', 'lexsort', 'argsort', 'partition',
-           'argpartition', 'ufunc_reduce', 'ufunc_accumulate', 'ufunc_outer', 'ufunc_at']
+           'cumulative', 'diff', 'flip', 'flipud', 'fliplr', 'roll', 'sort', 'sort_in_place', 'lexsort', 'argsort',
+           'partition', 'argpartition', 'ufunc_reduce', 'ufunc_accumulate', 'ufunc_outer', 'ufunc_at']
 
 # %% ../../nbs/22c_reductions.ipynb #5d9e65ab
 from typing import Any
@@ -16,9 +16,9 @@ from .sizes import Dim
 from .facts import claim
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
-from .ranges import (UNBOUNDED, Range, bounded, computed, copied, forget, from_to, meaning, picked, ranged, summed,
-                                 union, view)
-from .elementwise import dtypes, elementwise, lift, same, stored
+from .ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
+                                 union, view, written)
+from .elementwise import asked, dtypes, elementwise, filled, lift, same, stored
 
 # %% ../../nbs/22c_reductions.ipynb #20a36209
 def axis_number(number: Any, ndim: int, operand: int = 1) -> int:
@@ -77,7 +77,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
                 return meaning(reduced(x, None, dtype=bool), claim(picked(x).size, '>=', 1))
             result = reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)
-            return stored(_summed(f, x, axis, result) if where is None and 'initial' not in _ else result, out)
+            return filled(_summed(f, x, axis, result) if where is None and 'initial' not in _ else result, out)
 
 # %% ../../nbs/22c_reductions.ipynb #d395b640
 def _sums(f: Any, x: Array, axis: Any) -> Range:
@@ -106,13 +106,13 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
             elif f is not np.ptp and initial is None: copied(x, result)
-            return stored(result, out)
+            return filled(result, out)
 
 # %% ../../nbs/22c_reductions.ipynb #6bb28b60
 _choosing(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin, np.ptp)
 _choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
 _choosing(np.median, np.nanmedian, needs_one=False)
-METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin ptp'.split()}
+METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin'.split()}
 
 # %% ../../nbs/22c_reductions.ipynb #95c3b297
 @rule(np.count_nonzero)
@@ -155,7 +155,7 @@ def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
     i = None if axis is None else axis_number(axis, x.ndim)
-    return stored(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
+    return filled(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 # %% ../../nbs/22c_reductions.ipynb #a3275691
 def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
@@ -168,7 +168,10 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
     size = x.axes[i].size - n
-    for more in (v for v in (prepend, append) if v is not None): size = size + (y.axes[i].size if (y := lift(more)).axes else 1)
+    for more in (lift(v) for v in (prepend, append) if v is not None):
+        if more.axes and more.ndim != x.ndim: refuse('as many axes as the array has', x, more)
+        if more.axes: _same_shape(*(Array(b for k, b in enumerate(v.axes) if k != i) for v in (x, more)))
+        size = size + (more.axes[i].size if more.axes else 1)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
     kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
     one = n == 1 and prepend is None and append is None
@@ -184,10 +187,18 @@ def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
     return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
+@rule(np.flipud)
+def flipud(m): return flip(m, 0)
+
+@rule(np.fliplr)
+def fliplr(m): return flip(m, 1)
+
 # %% ../../nbs/22c_reductions.ipynb #693157bb
 @rule(np.roll)
 def roll(a, shift, axis=None):
-    axis_numbers(axis, lift(a).ndim)
+    asked(np.roll, lift(a), [1]*len(shift) if isinstance(shift, tuple | list) else 1, axis)
+    for s in shift if isinstance(shift, tuple | list) else [shift]:
+        if lift(s).dtype.kind not in 'iub': refuse(f'a shift of {lift(s).dtype}', 'whole numbers', s, 'write // instead of /', operand=1)
     return copied(lift(a), Array(lift(a).axes, lift(a).dtype))
 
 # %% ../../nbs/22c_reductions.ipynb #495e65ee
@@ -238,14 +249,15 @@ METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.a
 @rule('ufunc.reduce')
 def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
     x = lift(a)
-    return stored(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
+    asked(f.reduce, x, axis)
+    return filled(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
 
 # %% ../../nbs/22c_reductions.ipynb #13d129f7
 @rule('ufunc.accumulate')
 def ufunc_accumulate(f, a, axis=0, dtype=None, out=None):
     x = lift(a)
     axis_number(axis, x.ndim)
-    return stored(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
+    return filled(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
 
 # %% ../../nbs/22c_reductions.ipynb #a5f6a0d0
 @rule('ufunc.outer')
@@ -258,4 +270,4 @@ def ufunc_outer(f, a, b, **_):
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
-    forget(a)
+    written(a, UNBOUNDED)

@@ -36,7 +36,7 @@ def as_dim(value: Any) -> Dim | None:
 def _arithmetic(op: Callable[[Dim, Dim], Dim]):
     def method(self: 'Size', other: Any):
         if (dim := as_dim(other)) is not None: return size_value(op(self.dim, dim))
-        return number(float) if isinstance(other, float | np.floating) else NotImplemented
+        return number(type(other)) if isinstance(other, float | complex | np.inexact) else NotImplemented
     return method
 
 # %% ../../nbs/22_symbols.ipynb #f308c4e6
@@ -74,6 +74,11 @@ class Size:
     def __truediv__(self, other): return number(float) if as_dim(other) is not None or isinstance(other, float) else NotImplemented
     __rtruediv__ = __truediv__
     def __pow__(self, n): return size_value(self.dim**n) if type(n) is int and n >= 0 else number(float)
+    def _bits(self, other): return NotImplemented if as_dim(other) is None else number(int)
+    def __lshift__(self, n): return self*2**n if type(n) is int else self._bits(n)
+    def __rshift__(self, n): return self//2**n if type(n) is int else self._bits(n)
+    def __and__(self, n): return self % (n + 1) if type(n) is int and n > 0 == n & n + 1 else self._bits(n)  # the last bits
+    __rand__, __or__, __ror__, __xor__, __rxor__, __rlshift__, __rrshift__ = __and__, *(_bits,)*6
     def __rpow__(self, base): return number(float if isinstance(base, float) else int)
     def __neg__(self): return size_value(-self.dim)
     def __pos__(self): return self
@@ -225,8 +230,9 @@ def _protocols(cls: type) -> type:
                                           hint='this function is compiled, or has no shape rule: declare a function that calls it with @typed')
     def __getattr__(self, name):
         if name in METHODS: return _Method(self, METHODS[name])
-        known = hasattr(np.ndarray, name)
-        raise AttributeError(f'the array method {name!r} has no shape rule' if known else f'an array has no {name!r}')
+        if hasattr(np.ndarray, name) and name[0] != '_':
+            refuse(f'the array method {name!r} has no shape rule', hint='declare the shapes of a function that calls it with @typed')
+        raise AttributeError(f'an array has no {name!r}')
     for method in (__array_ufunc__, __array_function__, __array__, __getattr__): setattr(cls, method.__name__, method)
     for name, f in OPERATORS.items(): setattr(cls, name, f)
     return cls
@@ -246,6 +252,7 @@ _OPERANDS = bool | int | float | complex | np.generic | np.ndarray | list | tupl
 
 def _binary(ufunc: np.ufunc, flip: bool = False):
     def method(self, other):
+        if other is None: refuse('None is compared with an array, entry by entry', hint='write `is None`')
         if type(other) not in (Array, Size, Dim) and not isinstance(other, _OPERANDS):
             return NotImplemented
         return perform(ufunc, (other, self) if flip else (self, other), {})
@@ -260,7 +267,7 @@ def _in_place(ufunc: np.ufunc):
 # %% ../../nbs/22_symbols.ipynb #cbba4a9a
 def _operators() -> dict[str, Callable]:
     names = dict(add=np.add, sub=np.subtract, mul=np.multiply, truediv=np.true_divide, floordiv=np.floor_divide, mod=np.remainder,
-                 pow=np.power, matmul=np.matmul, and_=np.bitwise_and, or_=np.bitwise_or, xor=np.bitwise_xor,
+                 pow=np.power, matmul=np.matmul, divmod=np.divmod, and_=np.bitwise_and, or_=np.bitwise_or, xor=np.bitwise_xor,
                  lshift=np.left_shift, rshift=np.right_shift)
     found = {}
     for name, ufunc in names.items():

@@ -68,6 +68,11 @@ def _least(a: Dim | None, b: Dim | None) -> Dim | None:
     if a is None or b is None: return None
     return a if _surely(a, '<=', b) else b if _surely(b, '<=', a) else None
 
+def _lower(a: Dim | None, b: Dim | None) -> Dim | None:
+    "A size that is below both: the smaller, or 0."
+    low = _least(a, b)
+    return Dim(0) if low is None and None not in (a, b) and _surely(a, '>=', Dim(0)) and _surely(b, '>=', Dim(0)) else low
+
 def _greatest(a: Dim | None, b: Dim | None) -> Dim | None:
     if a is None or b is None: return None
     return b if _surely(a, '<=', b) else a if _surely(b, '<=', a) else None
@@ -80,7 +85,7 @@ def union(a: Range, b: Range) -> Range:
     if UNBOUNDED in (a, b): return UNBOUNDED
     if a == GIVEN: return replace(b, given=True, total=None)
     if b == GIVEN: return replace(a, given=True, total=None)
-    low, high = _least(a.low, b.low), _greatest(a.high, b.high)
+    low, high = _lower(a.low, b.low), _greatest(a.high, b.high)
     return UNBOUNDED if low is high is None else Range(low, high, given=a.given or b.given)
 
 
@@ -212,7 +217,7 @@ def _remainder(a: Range, b: Range) -> Range:
 #| export
 def _minimum(a: Range, b: Range) -> Range:
     tops = [r.high for r in sorted((a, b), key=lambda r: r.low != r.high) if r.high is not None]
-    return Range(_least(a.low, b.low), (_least(*tops) or tops[0]) if len(tops) == 2 else tops[0] if tops else None)
+    return Range(_lower(a.low, b.low), (_least(*tops) or tops[0]) if len(tops) == 2 else tops[0] if tops else None)
 
 def _maximum(a: Range, b: Range) -> Range: return _negative(_minimum(_negative(a), _negative(b)))
 

@@ -241,6 +241,19 @@ def dtypes(f: Any, operands: list, **kwargs) -> tuple[np.dtype, ...]:
                hint='declare what the numbers are: Int[...] or Bool[...] around the annotation')
 
 
+# %% [markdown]
+# What NumPy refuses for the number of axes, or for an option, it refuses for arrays with one entry too.
+
+# %%
+#| export
+def asked(f: Any, *args, **kwargs) -> None:
+    "Call NumPy with one entry in each array; what it raises becomes the refusal."
+    ones = [np.ones((1,)*a.ndim, a.dtype) if type(a) is Array else a for a in args]
+    with warnings.catch_warnings(), np.errstate(all='ignore'):
+        warnings.simplefilter('ignore')
+        f(*ones, **kwargs)
+
+
 # %%
 #| export
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
@@ -276,6 +289,16 @@ def stored(result: Any, out: Any) -> Any:
 
 # %%
 #| export
+def filled(result: Any, out: Any) -> Any:
+    "Write a result into `out`, which must have exactly its shape: only what works entry by entry stretches."
+    target = out[0] if isinstance(out, tuple) else out
+    if type(target) is Array and not (target.ndim == result.ndim and all(same(a.size, b.size).holds for a, b in zip(target.axes, result.axes))):
+        _does_not_fit(target, result)
+    return stored(result, out)
+
+
+# %%
+#| export
 def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) -> None:
     written = current().state['op'][0] == 'setitem'  # then the right side is to blame, and the place is the left side
     hint = _fit(target, result)
@@ -306,7 +329,8 @@ def where(condition, x=None, y=None):
 @rule(np.clip)
 def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **_):
     bounds = [b for b in (a_min, a_max, min, max) if b is not None]
-    return elementwise(np.maximum, [a, bounds[0]], out) if len(bounds) == 1 else stored(elementwise(np.clip, [a, *bounds]), out)
+    if len(bounds) == 1: return elementwise(np.minimum if a_min is min is None else np.maximum, [a, bounds[0]], out)
+    return stored(elementwise(np.clip, [a, *bounds]), out)
 
 
 # %%
@@ -339,8 +363,13 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.
 
 # %%
 #| export
-@rule(np.allclose, np.array_equal, np.array_equiv)
+@rule(np.allclose)
 def allclose(a, b, *_, **__):
+    broadcast(lift(a), lift(b))
+    return number(bool)
+
+@rule(np.array_equal, np.array_equiv)
+def array_equal(a, b, *_, **__):
     lift(a), lift(b)
     return number(bool)
 

@@ -16,9 +16,9 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
-from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, forget, from_to, meaning, picked, ranged, summed,
-                                 union, view)
-from bendml.shape.elementwise import dtypes, elementwise, lift, same, stored
+from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
+                                 union, view, written)
+from bendml.shape.elementwise import asked, dtypes, elementwise, filled, lift, same, stored
 
 
 # %% [markdown]
@@ -100,7 +100,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
             if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
                 return meaning(reduced(x, None, dtype=bool), claim(picked(x).size, '>=', 1))
             result = reduced(x, axis, keepdims, kind, needs_one and _.get('initial') is None)
-            return stored(_summed(f, x, axis, result) if where is None and 'initial' not in _ else result, out)
+            return filled(_summed(f, x, axis, result) if where is None and 'initial' not in _ else result, out)
 
 
 # %%
@@ -138,7 +138,7 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
             elif f is not np.ptp and initial is None: copied(x, result)
-            return stored(result, out)
+            return filled(result, out)
 
 
 # %%
@@ -146,7 +146,7 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
 _choosing(np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin, np.ptp)
 _choosing(np.argmax, np.argmin, np.nanargmax, np.nanargmin, as_dtype=np.int64)
 _choosing(np.median, np.nanmedian, needs_one=False)
-METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin ptp'.split()}
+METHODS |= {n: getattr(np, n) for n in 'sum prod mean std var any all max min argmax argmin'.split()}
 
 
 # %% [markdown]
@@ -203,7 +203,7 @@ def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
     i = None if axis is None else axis_number(axis, x.ndim)
-    return stored(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
+    return filled(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 
 # %%
@@ -220,7 +220,10 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
     size = x.axes[i].size - n
-    for more in (v for v in (prepend, append) if v is not None): size = size + (y.axes[i].size if (y := lift(more)).axes else 1)
+    for more in (lift(v) for v in (prepend, append) if v is not None):
+        if more.axes and more.ndim != x.ndim: refuse('as many axes as the array has', x, more)
+        if more.axes: _same_shape(*(Array(b for k, b in enumerate(v.axes) if k != i) for v in (x, more)))
+        size = size + (more.axes[i].size if more.axes else 1)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
     kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
     one = n == 1 and prepend is None and append is None
@@ -240,12 +243,20 @@ def flip(m, axis=None):
     axis_numbers(axis, lift(m).ndim)
     return view(lift(m), Array(lift(m).axes, lift(m).dtype))
 
+@rule(np.flipud)
+def flipud(m): return flip(m, 0)
+
+@rule(np.fliplr)
+def fliplr(m): return flip(m, 1)
+
 
 # %%
 #| export
 @rule(np.roll)
 def roll(a, shift, axis=None):
-    axis_numbers(axis, lift(a).ndim)
+    asked(np.roll, lift(a), [1]*len(shift) if isinstance(shift, tuple | list) else 1, axis)
+    for s in shift if isinstance(shift, tuple | list) else [shift]:
+        if lift(s).dtype.kind not in 'iub': refuse(f'a shift of {lift(s).dtype}', 'whole numbers', s, 'write // instead of /', operand=1)
     return copied(lift(a), Array(lift(a).axes, lift(a).dtype))
 
 
@@ -315,7 +326,8 @@ METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.a
 @rule('ufunc.reduce')
 def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
     x = lift(a)
-    return stored(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
+    asked(f.reduce, x, axis)
+    return filled(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
 
 
 # %%
@@ -324,7 +336,7 @@ def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=Non
 def ufunc_accumulate(f, a, axis=0, dtype=None, out=None):
     x = lift(a)
     axis_number(axis, x.ndim)
-    return stored(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
+    return filled(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
 
 
 # %%
@@ -341,7 +353,7 @@ def ufunc_outer(f, a, b, **_):
 def ufunc_at(f, a, indices, b=None):
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
-    forget(a)
+    written(a, UNBOUNDED)
 
 
 # %%

@@ -17,7 +17,7 @@ from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
-from bendml.shape.ranges import range_of, view
+from bendml.shape.ranges import as_size, view
 from bendml.shape.elementwise import broadcast, dtypes, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 
@@ -89,10 +89,10 @@ Array.real = Array.imag = property(lambda self: view(self, Array(self.axes, dtyp
 #| export
 def _sizes(shape: Any) -> list[Dim]:
     "A shape argument as sizes."
-    found = []
-    for n in shape if isinstance(shape, tuple | list | np.ndarray) else (shape,):
+    found, several = [], isinstance(shape, tuple | list | np.ndarray) and not (type(shape) is Array and not shape.axes)
+    for n in shape if several else (shape,):
         dim = as_dim(n)
-        if type(n) is Array and not n.axes and (r := range_of(n)).low is not None and r.low == r.high: dim = r.low
+        if type(n) is Array and not n.axes and n.dtype.kind in 'iu': dim = as_size(n)
         if dim is None:
             refuse(f'a shape holds {"a number that is not known" if type(n) is Array else repr(n)}', 'a whole number', n,
                    'write // instead of /' if type(n) is Array and n.dtype.kind == 'f' else 'a size read from numbers must be declared')
@@ -102,10 +102,17 @@ def _sizes(shape: Any) -> list[Dim]:
 
 # %%
 #| export
+def _positive(dim: Dim) -> str:
+    if "'" in str(dim): return 'write // for /, or max(..., 0)'  # a number that nobody has named
+    return f'add where=["{dim} >= 0"], or test it first'
+
+
+# %%
+#| export
 def shape_of(shape: Any) -> list[Dim]:
     "A shape argument as sizes that are at least 0."
     for dim in (found := _sizes(shape)):
-        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, f'add where=["{dim} >= 0"], or test it first', verdict)
+        if not (verdict := holds(claim(dim, '>=', 0))).holds: refuse(f'{dim} can be negative', f'{dim} >= 0', dim, _positive(dim), verdict)
     return found
 
 

@@ -18,8 +18,8 @@ from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, is_symbolic, rule
 from bendml.shape.ranges import Range, copied, range_of, ranged, union, unknown, view
-from bendml.shape.elementwise import lift, same, stored
-from bendml.shape.reductions import axis_, axis_number
+from bendml.shape.elementwise import filled, lift, same
+from bendml.shape.reductions import axis_, axis_number, not_empty
 from bendml.shape.moves import _sizes, expand_dims, ravel, shape_of
 
 
@@ -53,7 +53,7 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
         total = total + x.axes[i].size*n
     whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    return stored(ranged(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), _together(found)), out)
+    return filled(ranged(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), _together(found)), out)
 
 
 # %%
@@ -85,7 +85,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
     i = axis_number(axis, first.ndim + 1)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     whole = axis_(total, one='written' if total == 1 else '')
-    return stored(ranged(Array((*first.axes[:i], whole, *first.axes[i:]), kind), _together(found)), out)
+    return filled(ranged(Array((*first.axes[:i], whole, *first.axes[i:]), kind), _together(found)), out)
 
 
 # %%
@@ -242,6 +242,7 @@ def tile(A, reps):
 @rule(np.pad)
 def pad(array, pad_width, mode='constant', **_):
     x = lift(array)
+    if mode != 'constant': not_empty(list(x.sizes), x)
     width = pad_width if isinstance(pad_width, list | tuple) else (pad_width,)
     if all(as_dim(w) is not None for w in width): width = [tuple(width)*(3 - len(width))]
     width = [tuple(w)*(3 - len(w)) if isinstance(w, list | tuple) else (w, w) for w in width]

@@ -18,7 +18,7 @@ from bendml.shape.annotations import spelled
 from bendml.shape.trace import branch, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, number, perform, rule
 from bendml.shape.ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
-from bendml.shape.elementwise import broadcast, elementwise, lift, same, stored
+from bendml.shape.elementwise import broadcast, elementwise, filled, lift, same, stored
 from bendml.shape.reductions import axis_number
 from bendml.shape.moves import ravel
 
@@ -221,7 +221,7 @@ def take(a, indices, axis=None, out=None, mode='raise'):
     x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
     i = 0 if axis is None else axis_number(axis, x.ndim)
     if mode == 'raise' or ids.dtype.kind not in 'iu': _index_array(x.axes[i], ids)
-    return stored(copied(x, Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype)), out)
+    return filled(copied(x, Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype)), out)
 
 
 # %%

@@ -17,10 +17,10 @@ from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, number, rule
 from bendml.shape.ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
-from bendml.shape.elementwise import broadcast, dtypes, elementwise, lift, same, stored
-from bendml.shape.reductions import axis_number, not_empty, reduced
-from bendml.shape.moves import ravel
-from bendml.shape.indexing import _in_range
+from bendml.shape.elementwise import broadcast, dtypes, elementwise, filled, lift, same
+from bendml.shape.reductions import axis_number, axis_numbers, not_empty, reduced
+from bendml.shape.moves import ravel, shape_of
+from bendml.shape.indexing import _in_range, _index_array, getitem
 
 
 # %% [markdown]
@@ -82,9 +82,10 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 def compress(condition, a, axis=None, out=None):
     x = lift(a) if axis is not None else ravel(lift(a))
     i, c = 0 if axis is None else axis_number(axis, x.ndim), lift(condition)
+    if c.ndim != 1: refuse('one axis is needed', 'Vec<n>', c, operand=0)
     if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds:
         refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
-    return stored(copied(x, Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype)), out)
+    return filled(copied(x, Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype)), out)
 
 
 # %%
@@ -132,7 +133,7 @@ def bincount(x, /, weights=None, minlength=0):
         refuse('the numbers that are counted may be negative', 'at least 0', r, 'np.clip(..., 0, None)', operand=0)
     if r.high is not None and not r.given and holds(claim(r.high, '<', least)).holds: k = axis(least)  # none is larger
     else:
-        k = unknown('k')
+        k = unknown('k', 1 if holds(claim(entries(v), '>=', 1)).holds else 0)  # up to the largest
         current().facts = assume(current().facts, claim(k.size, '>=', least))
     return ranged(Array((k,), np.int64), Range(Dim(0), entries(v), entries(v))) if weights is None else Array((k,))
 
@@ -143,9 +144,18 @@ def bincount(x, /, weights=None, minlength=0):
 def histogram(a, bins=10, range=None, density=None, weights=None):
     lift(a)
     n = as_dim(bins)
+    if n is None and lift(bins).ndim != 1: refuse('the edges need one axis', 'Vec<n>', lift(bins), operand=1)
     n = lift(bins).axes[0].size - 1 if n is None else n
     counts = ranged(Array((axis(n),), np.int64), Range(Dim(0), entries(lift(a)), entries(lift(a))))
     return counts if not density and weights is None else Array((axis(n),)), Array((axis(n + 1),))
+
+
+# %%
+#| export
+def _places(x: Array, i: int, places: Array) -> None:
+    "What an array of indices, or a mask, must be for one axis."
+    if places.dtype == bool: getitem(x, (slice(None),)*i + (places,))
+    else: _index_array(x.axes[i], places)
 
 
 # %%
@@ -154,7 +164,8 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
     i = 0 if axis is None else axis_number(axis, x.ndim)
-    if (dim := as_dim(obj)) is None: return copied(x, Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype))
+    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, lift(obj, 1))
+    if isinstance(obj, slice) or dim is None: return copied(x, Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype))
     _in_range(dim, x.axes[i])
     return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype))
 
@@ -162,6 +173,19 @@ def delete(arr, obj, axis=None):
 # %%
 #| export
 axis_ = axis
+
+
+# %%
+#| export
+@rule(np.insert)
+def insert(arr, obj, values, axis=None):
+    x, new = (lift(arr) if axis is not None else ravel(lift(arr))), lift(values, 2)
+    i, place = 0 if axis is None else axis_number(axis, x.ndim), as_dim(obj)
+    if place is None or new.ndim > max(x.ndim - 1, 1): refuse('only one place, and one row there, has a rule', hint='write np.concatenate')
+    _in_range(place, Axis(x.axes[i].size + 1) if holds(claim(place, '>=', 0)).holds else x.axes[i])
+    if x.ndim > 1 and new.ndim: new = OPS[np.broadcast_to].shape(new, [a.size for k, a in enumerate(x.axes) if k != i])
+    many = new.axes[0].size if x.ndim == new.ndim == 1 else 1
+    return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size + many), *x.axes[i + 1:]), x.dtype))
 
 
 # %%
@@ -191,7 +215,10 @@ def interp(x, xp, fp, *_, **__):
 
 # %%
 #| export
-@rule(np.convolve, np.correlate)
+@rule(np.correlate)
+def correlate(a, v, mode='valid'): return convolve(a, v, mode)
+
+@rule(np.convolve)
 def convolve(a, v, mode='full'):
     x, y = lift(a), lift(v)
     for k, w in enumerate((x, y)):
@@ -200,6 +227,48 @@ def convolve(a, v, mode='full'):
     if not branch(claim(n, '>=', m)): n, m = m, n
     if not (verdict := holds(claim(m, '>=', 1))).holds: refuse('nothing to slide', 'at least one entry', m, verdict=verdict)
     return Array((axis({'full': n + m - 1, 'same': n, 'valid': n - m + 1}[mode]),), dtypes(np.multiply, [x, y])[0])
+
+
+# %% [markdown]
+# A Fourier transform cuts an axis to `n` entries, or fills it up with zeros. Of real numbers, half of the frequencies say it all.
+
+# %%
+#| export
+def _fourier(*functions, given=lambda n: n, made=lambda n: n, real=False):
+    for f in functions:
+        @rule(f)
+        def transform(a, n=None, axis=-1, norm=None):
+            x = lift(a)
+            i = axis_number(axis, x.ndim)
+            size = given(x.axes[i].size) if n is None else shape_of(n)[0]
+            not_empty([size], x)
+            kind = np.result_type(x.dtype, np.complex64)
+            return Array((*x.axes[:i], x.axes[i] if made(size) == x.axes[i].size else axis_(made(size)), *x.axes[i + 1:]), np.zeros(0, kind).real.dtype if real else kind)
+
+_fourier(np.fft.fft, np.fft.ifft)
+_fourier(np.fft.rfft, made=lambda n: n//2 + 1)
+_fourier(np.fft.irfft, given=lambda m: 2*m - 2, real=True)
+
+
+# %%
+#| export
+@rule(np.fft.fft2, np.fft.ifft2)
+def fft2(a, s=None, axes=(-2, -1), norm=None):
+    x = lift(a)
+    if s is not None: refuse('s= has no rule', hint='np.pad first')
+    not_empty([x.axes[i].size for i in axis_numbers(axes, x.ndim)], x)
+    return Array(x.axes, np.result_type(x.dtype, np.complex64))
+
+@rule(np.fft.fftshift, np.fft.ifftshift)
+def fftshift(x, axes=None):
+    axis_numbers(axes, lift(x).ndim)
+    return copied(lift(x), Array(lift(x).axes, lift(x).dtype))
+
+@rule(np.fft.fftfreq)
+def fftfreq(n, d=1.0): return OPS[np.fft.fft].shape(np.zeros(1), n).real*d
+
+@rule(np.fft.rfftfreq)
+def rfftfreq(n, d=1.0): return OPS[np.fft.rfft].shape(np.zeros(1), n).real*d
 
 
 # %%
@@ -223,6 +292,7 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
 #| export
 @rule(np.vander)
 def vander(x, N=None, increasing=False):
+    if lift(x).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(x), operand=0)
     n = lift(x).axes[0]
     return Array((n, axis(n.size if N is None else as_dim(N))), lift(x).dtype)
 
@@ -251,7 +321,9 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 # %%
 #| export
 @rule(np.polyval)
-def polyval(p, x): return elementwise(np.multiply, [Array(lift(x).axes, lift(x).dtype), number(lift(p).dtype)])
+def polyval(p, x):
+    if lift(p).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(p), operand=0)
+    return elementwise(np.multiply, [Array(lift(x).axes, lift(x).dtype), number(lift(p).dtype)])
 
 
 # %%

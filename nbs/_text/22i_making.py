@@ -19,7 +19,7 @@ from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new
 from bendml.shape.ranges import TRUTH, as_size, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
-from bendml.shape.moves import ravel, shape_of
+from bendml.shape.moves import broadcast_to, ravel, shape_of
 
 
 # %% [markdown]
@@ -29,8 +29,8 @@ from bendml.shape.moves import ravel, shape_of
 #| export
 @rule(np.full)
 def full(shape, fill_value, dtype=None, **_):
-    value = lift(fill_value)
-    axes = (axis(s, one='declared' if s == 1 else '') for s in shape_of(shape))
+    value, axes = lift(fill_value), [axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)]
+    if value.axes: broadcast_to(value, [a.size for a in axes])
     return copied(value, Array(axes, dtype if dtype is not None else value.dtype))
 
 
@@ -52,6 +52,7 @@ for _f, _value in ((np.zeros, 0), (np.ones, 1), (np.empty, 0)): _new(_f, _value)
 def full_like(a, fill_value, dtype=None, *_, shape=None, **__):
     x = lift(a)
     made = Array(x.axes if shape is None else full(shape, 0).axes, dtype if dtype is not None else x.dtype)
+    if lift(fill_value).axes: broadcast_to(fill_value, made.sizes)
     return copied(lift(fill_value), made)
 
 

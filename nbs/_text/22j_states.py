@@ -13,7 +13,8 @@
 #| hide
 #| export
 import types, zlib
-from typing import Any, Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def as_turns(values: Any) -> Turns | None:
 
 
 # %% [markdown]
-# A range that is known but long (epochs of training, say) is treated in the same way; a short one is run as it is.
+# A range that is known but long (epochs of training, say) is treated in the same way; a short one is run as it is, unless that makes too many paths.
 
 # %%
 #| export
@@ -60,7 +61,7 @@ def symbolic_range(*ends: Any) -> Any:
     start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
     a, b, c = (as_dim(int_of(v)) for v in (start, stop, step))
     if None in (a, b, c): refuse('range() of something that is not a whole number', 'a whole number', [start, stop, step])
-    if None not in (a.const, b.const, c.const) and len(known := range(a.const, b.const, c.const)) <= UNROLLED: return known
+    if None not in (a.const, b.const, c.const) and len(known := range(a.const, b.const, c.const)) <= (1 if current().state.get('rolled') else UNROLLED): return known
     if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
     count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
     turns = Turns(count, lambda k: size_value(a + k*c))
@@ -206,11 +207,39 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if isinstance(value, list | tuple): return type(value).__name__, tuple(map(inside, value))
     if isinstance(value, set | frozenset): return 'set', repr(sorted(map(repr, value)))
     if isinstance(value, types.FunctionType): return 'function', value.__qualname__, tuple(map(inside, _reached(value)))
+    if type(value) is type: return 'class', value.__qualname__, tuple((k, inside(v)) for k, v in _settings(value))
     if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         return 'same', getattr(value, '__qualname__', id(value))
     if isinstance(value, Turns): return 'turns', value.count
-    if not hasattr(value, '__dict__'): return type(value).__name__, id(value)
-    return type(value).__name__, tuple((k, inside(v)) for k, v in vars(value).items())
+    if isinstance(value, range): return 'range', repr(value)
+    if _compiled(value): return type(value).__name__, tuple(map(inside, value))
+    if isinstance(value, Iterator): return _place(value, inside)
+    own = tuple((k, inside(v)) for k, v in attributes(value).items())
+    return type(value).__name__, own or id(value), inside(type(value))
+
+
+# %%
+#| export
+def _compiled(value: Any) -> bool:
+    "Is it a collection such as a deque, whose entries are all that it holds?"
+    return isinstance(value, Collection) and not hasattr(value, '__dict__')
+
+def attributes(value: Any) -> dict[str, Any]:
+    "What an object holds, in its dictionary or in slots."
+    slots = (n for c in type(value).__mro__ for n in np.atleast_1d(vars(c).get('__slots__', ())))
+    return {str(n): getattr(value, n) for n in slots if hasattr(value, n)} | getattr(value, '__dict__', {})
+
+def _settings(cls: type) -> Iterator[tuple[str, Any]]:
+    "The attributes of a class that are no methods."
+    return ((k, v) for k, v in vars(cls).items() if k[:2] != '__' and not callable(v) and not hasattr(v, '__get__'))
+
+
+# %%
+#| export
+def _place(it: Iterator, inside: Callable) -> tuple:
+    "How far an iterator has come; one that does not say is taken for another each time."
+    try: return 'iterator', inside(it.__reduce__())
+    except TypeError: return 'iterator', next(current().count)
 
 
 # %%
@@ -243,7 +272,7 @@ def _forget_in(value: Any, seen: tuple = ()) -> None:
     if id(value) in seen or len(seen) > 8 or isinstance(value, types.ModuleType | type): return
     inside = list.__iter__(value) if isinstance(value, list) else value if isinstance(value, tuple) else \
         value.values() if isinstance(value, dict) else _reached(value) if isinstance(value, types.FunctionType) else \
-        vars(value).values() if hasattr(value, '__dict__') else ()
+        value if _compiled(value) else attributes(value).values()
     for v in inside: _forget_in(v, (*seen, id(value)))
 
 
@@ -267,7 +296,7 @@ def _variables(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
     "A function's variables, and the globals that it names."
     own = {n: v for n, v in frame.f_locals.items() if n not in dead}
     shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals and n not in own}
-    return {n: v for n, v in (shared | own).items() if not n.startswith('__bendml')}
+    return {n: v for n, v in (shared | own).items() if not n.startswith(('__bendml', '.'))}  # .0: what a comprehension iterates over
 
 def _state(frame: types.FrameType, dead: tuple[str, ...]) -> dict[str, Any]:
     return {n: fingerprint(v) for n, v in _variables(frame, dead).items()}
@@ -287,6 +316,17 @@ def _reached(f: types.FunctionType) -> Iterator[Any]:
 
 # %%
 #| export
+def outside(f: types.FunctionType) -> dict[str, Any]:
+    "What a function can change that outlives a call: globals, variables around it, defaults."
+    found = {n: f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__ and not isinstance(f.__globals__[n], types.ModuleType | types.FunctionType | Dim)}
+    for n, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+        try: found |= {n: cell.cell_contents} if not isinstance(cell.cell_contents, types.FunctionType | Dim) else {}
+        except ValueError: pass
+    return found | {'a default': f.__defaults__ or (), 'a keyword default': f.__kwdefaults__ or {}}
+
+
+# %%
+#| export
 def _unchanged(first: dict, second: dict, step: dict[str, Dim]) -> bool:
     return all(_shifted(first.get(name), step) == _shifted(mark, {}) for name, mark in second.items())
 
@@ -299,7 +339,7 @@ def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
         if _plain(before) == _plain(mark): what = 'its numbers'
         shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0])
                  for m in (before, mark)]
-        hint = 'the loop runs an unknown number of times, so a counter or flag has no known value'
+        hint = 'the loop runs an unknown number of times, so a counter or flag has no known value; if no shape needs it, begin with np.zeros(())'
         if what == 'its shape': hint = 'append to a list, and np.stack it after the loop'
         refuse(f'{name} changes {what} in each turn of the loop', shown[0], shown[1], hint)
 
@@ -315,4 +355,4 @@ with tracing(Trace()):
 # %% [markdown]
 # ## What this does not show
 #
-# Objects that hide what they hold (`__slots__`, compiled classes) are compared by identity: a change inside is not seen.
+# Objects that hide what they hold (compiled classes that are no collection) are compared by identity: a change inside is not seen.

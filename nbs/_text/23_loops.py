@@ -14,13 +14,14 @@
 # %%
 #| hide
 #| export
-import sys, time, types
+import inspect, sys, time, types
 from typing import Any, Callable, Iterator
 
-from bendml.shape.sizes import Dim, names_of
+from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
-from bendml.shape.ranges import unknown
+from bendml.shape.symbols import Size, number
+from bendml.shape.ranges import Range, ranged, unknown
 from bendml.shape.states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
                                  as_turns, fingerprint)
 
@@ -38,9 +39,8 @@ MAX_SECONDS, MAX_TURNS = 20.0, 10_000
 # %%
 #| export
 def tick() -> None:
-    "Refuse a trace that takes too long."
-    state = current().state
-    if time.thread_time() > state.setdefault('until', time.thread_time() + MAX_SECONDS):
+    "Refuse a check that takes too long."
+    if time.thread_time() > current().state.get('until', float('inf')):
         refuse(f'the check takes longer than {MAX_SECONDS:.0f} s',
                hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
 
@@ -53,7 +53,15 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterato
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, sys._getframe(1), dead, name)
+    yield from _two_turns(turns, _own_frame(sys._getframe(1)), dead, name)
+
+
+# %%
+#| export
+def _own_frame(frame: types.FrameType) -> types.FrameType:
+    "The frame of a loop. One in a generator would run its caller's loop along, which does not see that two turns stand for all."
+    if frame.f_code.co_flags & inspect.CO_GENERATOR: refuse('a generator that yields an unknown number of times', hint='return a list')
+    return frame
 
 
 # %% [markdown]
@@ -130,13 +138,25 @@ class _Filling:
             seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
             if any(_shifted(_plain(tuple(p)), step) != _shifted(_plain(tuple(q)), {}) for p, q in zip(seen, seen[1:])):
                 refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
-            if k in {n for m in _dims(_plain(tuple(seen[0]))) for n in names_of(m)}:
+            made = [(in_turn(v, k, count), n) for v, n in runs[0]]
+            if k in {n for v, _ in made for m in _dims(_plain(fingerprint(v))) for n in names_of(m)}:
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
             if any(p != seen[0] for p in seen) or k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}: _forget_in(runs)
             list.__delitem__(g, slice(start, None))
             del g.counts[start:]
-            for v, n in runs[0]: list.append(g, v); g.counts.append(n*count)
+            for v, n in made: list.append(g, v); g.counts.append(n*count)
             g.dirty = self.trace.state['depth'] - 1 > g.depth
+
+
+# %%
+#| export
+def in_turn(value: Any, k: str, count: Dim) -> Any:
+    "A size that each turn counts on, `[i for i in range(n)]`, as a number that is in range."
+    if type(value) is not Size or k not in names_of(value.dim): return value
+    at = lambda turn: substitute(value.dim, {k: turn})
+    step = (at(named(k) + 1) - value.dim).const
+    if step is None: return number(int)
+    return ranged(number(int), Range(at(0), at(count - 1)) if step >= 0 else Range(at(count - 1), at(0)))
 
 
 # %%
@@ -148,8 +168,14 @@ def _dims(mark: Any) -> Iterator[Dim]:
 
 
 # %% [markdown]
-# A `while` loop on data has no index; its two turns must leave exactly the same state. One whose condition is known is run
-# as it is.
+# A `while` loop on data has no index; its two turns must leave exactly the same state. A third turn would then be as the
+# second, whose ways out are paths of their own, so a path that goes on is left there. A loop whose turns are known is run as it is.
+
+# %%
+#| export
+class Again(BaseException):
+    "A path that does again what it has done."
+
 
 # %%
 #| export
@@ -164,16 +190,22 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         tick()
         if (turns := turns + 1) > MAX_TURNS: refuse(f'a while loop with more than {MAX_TURNS} turns')
         yield
-    frame = sys._getframe(1)
+        if len(trace.made) == made: continue
+        if not condition(): return
+        break  # a turn that depends on numbers, as in `while True: ... if done: break`
+    frame = _own_frame(sys._getframe(1))
     with _Filling() as lists:
         yield
         first = _state(frame, dead)
         lists.turn()
         if any(m[-1] != m[0] for m in lists.marks):
             refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
-        while condition():
+        going = condition()
+        while going:
             yield
-            if _unchanged(first, after := _state(frame, dead), {}): return
+            after = _state(frame, dead)
+            if not (going := condition()): return
+            if _unchanged(first, after, {}): raise Again
             if not _widened(frame, dead, first, after, {}): _refuse_change(first, after, {})
             first = _state(frame, dead)
 
@@ -216,6 +248,7 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
     mentions = lambda mark: any(k in names_of(d) for d in _dims(mark))
+    values = [in_turn(v, k, count) for v in values]
     varies = any(mentions(_plain(fingerprint(v))) for v in values)
     for v in values:
         if mentions(fingerprint(v)): _forget_in(v)

@@ -217,6 +217,8 @@ def function_node(code: types.CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 # %%
 #| export
+COPY = '__bendml_copy__'
+
 @lru_cache(2048)
 def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     "The code of the copy."
@@ -225,7 +227,7 @@ def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     if isinstance(node, ast.Lambda):
         node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)],
                                                  [], None), node)
-    node.decorator_list, node.returns = [], None
+    node.decorator_list, node.returns, name, node.name = [], None, node.name, COPY  # its own name stays a variable
     for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
         if a: a.annotation = None
     node = _Rewrite().visit(node)
@@ -233,7 +235,7 @@ def _compiled(code: types.CodeType, owner: str) -> types.CodeType | None:
     free = [ast.arg(n) for n in code.co_freevars if not (owner and n == '__class__')]
     outer = ast.FunctionDef('__bendml_outer__', ast.arguments([], free, None, [], [], None, []), inner, [], None)
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
-    return _find(compile(module, code.co_filename, 'exec', dont_inherit=True), node.name)
+    return _find(compile(module, code.co_filename, 'exec', dont_inherit=True), COPY).replace(co_name=name)
 
 
 # %%
@@ -262,17 +264,19 @@ HOOKS: dict[str, Any] = {'__bendml__': True}  # what the copy's globals have bes
 
 # %%
 #| export
-def copy_of(f: types.FunctionType) -> types.FunctionType | None:
-    "The copy of a function that is traced; None if its source is not there."
+def copy_of(f: types.FunctionType, itself: Any = None) -> types.FunctionType | None:
+    "The copy of a function that is traced; None if its source is not there. `itself` is what it calls by its own name."
     if '__bendml__' in f.__globals__: return f
     parts = f.__qualname__.split('.')
     owner = parts[-2] if len(parts) > 1 and parts[-2] != '<locals>' else ''
     try: code = _compiled(f.__code__, owner)
     except (SyntaxError, RecursionError): return None
     if code is None: return None
-    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or ()))
+    cells, own = dict(zip(f.__code__.co_freevars, f.__closure__ or ())), {}
+    if itself is not None and f.__name__ in cells: cells[f.__name__] = types.CellType(itself)
+    elif itself is not None and '.' not in f.__qualname__: own = {f.__name__: itself}
     if not set(code.co_freevars) <= set(cells): return None
-    copy = types.FunctionType(code, {**f.__globals__, **HOOKS}, f.__name__, f.__defaults__,
+    copy = types.FunctionType(code, {**f.__globals__, **own, **HOOKS}, f.__name__, f.__defaults__,
                               tuple(cells[n] for n in code.co_freevars))
     copy.__kwdefaults__, copy.__qualname__ = f.__kwdefaults__, f.__qualname__
     return copy
@@ -314,6 +318,13 @@ def unused_names(code: types.CodeType) -> frozenset[str]:
     several = {t for s in ast.walk(node) if isinstance(s, ast.Assign) and _results(s.value) for t in _stores(s) if len(_stores(s)) > 1}
     own = _stores(node) - several | {a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
     return frozenset(n for n in own - read if not n.startswith('_'))
+
+
+# %%
+#| export
+def reads(code: types.CodeType, name: str) -> bool:
+    "Does a function read a variable?"
+    return (node := function_node(code)) is not None and name in _loads(node)
 
 
 # %%

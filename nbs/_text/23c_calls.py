@@ -9,16 +9,18 @@
 #| hide
 #| export
 import contextlib, math, operator, os, random, sysconfig, time, types, warnings
+from functools import reduce
 from typing import Any, Callable
 
 import numpy as np
 
 from bendml.shape.facts import claim
-from bendml.shape.trace import branch, choose, refuse, user_frame
-from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
+from bendml.shape.sizes import Dim
+from bendml.shape.trace import branch, choose, holds, refuse, user_frame
+from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, entries, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, size_value)
 from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
-from bendml.shape.elementwise import lift
+from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.moves import shape_of
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.loops import comprehension, each, loop, tick, while_loop
@@ -50,6 +52,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
         if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
     owner = getattr(f, '__self__', None)
+    if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
     if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
@@ -113,7 +116,19 @@ class _Table:
 #| export
 def table(values: Any) -> Any:
     if values is np.r_ or values is np.c_: return _Joiner(values)
+    if values is np.mgrid or values is np.ogrid: return _Grid(values)
     return _Table(values) if type(values) is np.ndarray else values
+
+
+# %%
+#| export
+class _Grid:
+    "`np.mgrid` and `np.ogrid`, of what is known."
+    __slots__ = 'real',
+    def __init__(self, real: Any): self.real = real
+    def __getitem__(self, index: Any) -> Any:
+        if is_symbolic(index): refuse('a grid of a size that is not known', hint='write np.meshgrid of np.arange or np.linspace')
+        return self.real[index]
 
 
 # %%
@@ -187,7 +202,15 @@ def _mapped(f: Callable, *values: Any) -> Any:
 # %%
 #| export
 def _from_iterable(values: Any, dtype: Any = float, count: int = -1, **_) -> Any:
-    return perform(np.array, (values if isinstance(values, list) else list(values), dtype), {})
+    x = perform(np.array, (values if isinstance(values, list) else list(values), dtype), {})
+    return x if as_dim(count) == -1 else x[:_at_most(count, x.axes[0].size)]
+
+
+# %%
+#| export
+def _at_most(count: Any, size: Dim) -> Any:
+    if not (verdict := holds(claim(as_dim(count), '<=', size))).holds: refuse(f'{count} of {size} things', f'{count} <= {size}', count, verdict=verdict)
+    return count
 
 
 # %%
@@ -196,10 +219,20 @@ def _total(values: Any, start: Any = 0) -> Any:
     if type(values) is Array and values.ndim:
         return perform(np.sum, (values,),
                        {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
-    if isinstance(values, Growing) and not values.plain():
-        return start + values.any_element() + values.any_element()
+    if isinstance(values, Growing) and not values.plain(): return _total_of(values, start)
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
+
+
+# %%
+#| export
+def _total_of(values: Growing, start: Any) -> Any:
+    "The sum of a list whose length is not known: sizes are added up, of numbers nothing is known."
+    found = [(as_dim(v), n) for v, n in values.counted()]
+    if all(v is not None for v, _ in found): return start + size_value(sum((v*n for v, n in found), Dim(0)))
+    x = lift(values.any_element())
+    total = lift(perform(np.add, (perform(np.add, (start, x), {}), x), {}))
+    return Array(total.axes, int if total.dtype == bool else total.dtype)
 
 
 # %%
@@ -211,7 +244,9 @@ def _extreme(f: Callable) -> Callable:
             refuse(f'{f.__name__}() of rows, which have no order', 'Vec<n>', args[0], 'write .max() or .min()')
         if len(args) == 1 and as_turns(args[0]) is not None:
             return args[0].any_element() if isinstance(args[0], Growing) else unknown('i', None).size
-        if any(type(a) is Array for a in args): return perform(np.maximum if f is max else np.minimum, args[:2], {})
+        if any(type(a) is Array for a in args):
+            for a in args: one_entry(lift(a), f'{f.__name__}()', 'write np.maximum or np.minimum')
+            return reduce(lambda a, b: perform(np.maximum if f is max else np.minimum, (a, b), {}), args)
         return f(*args, **kwargs)
     return extreme
 
@@ -303,9 +338,25 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
     else: shape = kwargs.get('size', args[_SIZE_AT[name]] if len(args) > _SIZE_AT[name] else None)
     kind = np.int64 if name in ('integers', 'randint', 'poisson', 'binomial') else float
     r = _drawn(name, args, kwargs)
-    if name == 'choice': kind = np.int64 if as_dim(args[0]) is not None else lift(args[0]).dtype
-    if shape is None or shape == (): return ranged(number(kind), r)
-    return ranged(Array(map(axis, shape_of(shape)), kind), r)
+    axes = () if shape is None else tuple(map(axis, shape_of(shape)))
+    if name == 'choice': return ranged(_chosen(axes, *args, **kwargs), r)
+    for a in [*args, *kwargs.values()] if name not in ('rand', 'randn') else ():  # the distribution of each number
+        if type(a) is Array and a is not shape and a.axes:
+            if shape is None: axes = broadcast(Array(axes), a)
+            else: perform(np.broadcast_to, (a, [b.size for b in axes]), {})
+    return ranged(Array(axes, kind), r)
+
+
+# %%
+#| export
+def _chosen(axes: tuple, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: int = 0, **_) -> Array:
+    "What `choice` takes from an array, or from the whole numbers below a size."
+    x = lift(perform(np.arange, (a,), {}) if as_dim(a) is not None else a)
+    if not x.axes or axis != 0: refuse('choice from this', 'a size, or an array along its first axis', a)
+    least, n = Dim(1) if replace is True else entries(Array(axes)), x.axes[0].size
+    if not (verdict := holds(claim(n, '>=', least))).holds: refuse(f'{least} are taken from {n}', f'{n} >= {least}', n, f'add where=["{n} >= {least}"]', verdict)
+    if p is not None and not (verdict := same(lift(p).axes[0].size, n)).holds: refuse('a probability for each', n, lift(p), verdict=verdict)
+    return Array((*axes, *x.axes[1:]), x.dtype)
 
 
 # %%

@@ -23,8 +23,9 @@ from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_v
 from bendml.shape.ranges import GIVEN, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
-from bendml.shape.states import Turns
-from bendml.shape.copies import copy_of, unused_names
+from bendml.shape.states import Turns, fingerprint, outside
+from bendml.shape.loops import MAX_SECONDS, Again
+from bendml.shape.copies import copy_of, reads, unused_names
 from bendml.shape import calls  # what the copies' calls go through
 
 # %% [markdown]
@@ -146,7 +147,7 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
 def _flatten(sizes: tuple[Dim, ...], x: Array) -> str:
     product = Dim(1)
     for a in x.axes[len(sizes) - 1:]: product = product*a.size
-    return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) and product == sizes[-1] else ''
+    return f'flatten it: .reshape({", ".join(map(str, sizes))})' if x.ndim > len(sizes) > 0 and product == sizes[-1] else ''
 
 
 # %%
@@ -190,21 +191,28 @@ class Path:
     trace: Trace
     raised: bool     # it ended in an exception that the function raises itself
     result: str = ''
+    again: bool = False  # it ended in a loop, whose other ways out are other paths
 
 
 # %%
 #| export
-MAX_PATHS = 400
+MAX_PATHS, SOON = 400, 1.0  # s
 
 
 # %%
 #| export
-def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = frozenset()) -> list[Path]:
+def explore(
+    run: Callable[[Trace], Any],
+    facts: Facts,
+    keep: frozenset[str] = frozenset(),
+    seconds: float = MAX_SECONDS,  # for all paths together
+    rolled: bool = False,          # two turns stand for all, in short loops too
+) -> list[Path]:
     "Run once for each way that the conditions can go."
-    plans, paths = [()], []
+    plans, paths, until = [()], [], time.thread_time() + seconds
     while plans:
         plan = plans.pop()
-        trace = Trace(facts, plan, keep=keep)
+        trace = Trace(facts, plan, keep=keep, state=dict(until=until, rolled=rolled))
         with tracing(trace): paths.append(_one_path(run, trace))
         plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
         if len(paths) > MAX_PATHS:
@@ -213,10 +221,31 @@ def explore(run: Callable[[Trace], Any], facts: Facts, keep: frozenset[str] = fr
     return paths
 
 
+# %% [markdown]
+# A loop with ten turns and a condition in each has a thousand paths. If that is too much, it is looped over as one that nobody
+# has counted.
+
+# %%
+#| export
+def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
+    "All paths, by the way that is fast enough."
+    try: return explore(run, facts, seconds=SOON)
+    except ShapeError as e:
+        if not _too_much(e): raise
+        first = e
+    try: return explore(run, facts, seconds=SOON, rolled=True)
+    except ShapeError:
+        if 'longer' not in first.reason: raise first from None
+    return explore(run, facts)
+
+def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', 'the check takes longer'))
+
+
 # %%
 #| export
 def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     try: result = run(trace)
+    except Again: return Path(trace, True, again=True)
     except ShapeError as e: raise trace.refused or e
     except (Exception, SystemExit) as e:
         if trace.refused: raise trace.refused from None
@@ -286,7 +315,9 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
     args, kwargs = [], {}
     for name, spec in signature.params:
         p = signature.python.parameters[name]
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD): continue
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            if reads(f.__code__, name): _refuse_star(p, f)
+            continue
         if spec is not None: value = make(spec)
         elif name in statics and statics[name] is not p.empty: value = statics[name]
         elif is_number(p): value = number(float)
@@ -302,6 +333,14 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
 
 # %%
 #| export
+def _refuse_star(p: inspect.Parameter, f: Callable) -> None:
+    star = '*' if p.kind is p.VAR_POSITIONAL else '**'
+    raise ShapeError(f'what {star}{p.name} holds is not known', 'parameters with names', f'{star}{p.name}', f'write {p.name}: tuple[Vec[n], ...], without the star, or declare the function that calls {f.__name__}',
+                     place=place_of_code(f.__code__))
+
+
+# %%
+#| export
 def is_number(p: inspect.Parameter) -> bool:
     "A parameter that holds some float: its value is not looked at."
     return p.annotation in (float, 'float') or isinstance(p.default, float)
@@ -310,21 +349,23 @@ def is_number(p: inspect.Parameter) -> bool:
 # %%
 #| export
 def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: tuple[str, ...] = (), statics: dict[str, Any] | None = None,
-          limits: dict[str, Dim] | None = None) -> Report:
+          limits: dict[str, Dim] | None = None, itself: Any = None) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations."
-    began, copy = time.perf_counter(), copy_of(f)
+    began, copy = time.perf_counter(), copy_of(f, itself)
     if copy is None:
         raise ShapeError(f'{f.__name__} cannot be traced: its source is not there, or it is a generator',
                          place=place_of_code(f.__code__))
     def run(trace: Trace) -> Any:
+        before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         result = copy(*args, **kwargs)
+        if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if signature.result is not None: _result_fits(signature.result, result, trace, f)
         return result
-    paths = explore(run, start_facts(where))
+    paths = _all_paths(run, start_facts(where))
     done = [p for p in paths if not p.raised]
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
@@ -334,6 +375,14 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
                   str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)))
+
+
+# %%
+#| export
+def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
+    "Refuse a change of what outlives the call: a global, a default."
+    name = next(n[1:-1] for (n, a), (_, b) in zip(before[1], after[1]) if a != b)
+    raise ShapeError(f'{name} is changed, which outlives the call', hint='take it as a parameter, and return what is new', place=place_of_code(f.__code__))
 
 
 # %%
@@ -364,7 +413,7 @@ def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
     "The conditions on sizes whose failure makes the function raise; a caller must meet them."
     known = len(start_facts(where).claims)
     found: list[Claim] = []
-    for p in sorted((p for p in paths if p.raised), key=lambda p: len(p.trace.facts.claims)):
+    for p in sorted((p for p in paths if p.raised and not p.again), key=lambda p: len(p.trace.facts.claims)):
         made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
         if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
     return tuple(found)

@@ -9,6 +9,7 @@
 #| hide
 #| export
 import inspect, sys
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
@@ -126,6 +127,14 @@ class Binding:
 
 # %%
 #| export
+@dataclass(frozen=True)
+class _Itself:
+    "A typed function inside of itself: what it calls is what its signature says, by induction."
+    __shapes__: Any
+
+
+# %%
+#| export
 class _Checks:
     "A function's signature and conditions, and the reports of its checks, one for each choice of its settings."
     def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...], known: dict[str, Any]):
@@ -146,8 +155,11 @@ class _Checks:
         wanted = self.statics if statics is None else statics
         for known, report in self.reports:
             if all(_equal(known[n], wanted[n]) for n in known): return report
-        self.reports.append((wanted, check(self.f, self.signature, self.where, self.keep, wanted, self.limits)))
-        return self.reports[-1][1]
+        self.reports.append((wanted, Report(self.f.__name__, 0.0, 0, (), (), '')))  # what a call of itself finds
+        try: made = check(self.f, self.signature, self.where, self.keep, wanted, self.limits, _Itself(self))
+        finally: del self.reports[-1]
+        self.reports.append((wanted, made))
+        return made
 
 
 # %%

@@ -49,7 +49,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
         if least is not None and not (verdict := holds(claim(size, '>=', least))).holds:
-            refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, verdict=verdict)
+            refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, f'test it first, or let {shapes.f.__name__} allow it: where=["{n} >= 0"]', verdict)
     for n, limit in shapes.limits.items():
         r, most = range_of(bound.arguments[n]), names.put(limit)
         if r.given or None in (r.low, r.high) or not (holds(claim(r.low, '>=', 0)).holds and holds(claim(r.high, '<', most)).holds):

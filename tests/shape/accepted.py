@@ -362,3 +362,104 @@ def guarded_by_sum(x: Vec[n]) -> float:
     if m.any(): m[:] = False
     if m.sum() == 0: return 0.0
     return x[m].max()
+
+
+@typed
+def kmeans(x: Mat[n, d], centers: Mat[k, d], iters: int = 10) -> tuple[Mat[k, d], Int[Vec[n]]]:
+    for _ in range(iters):
+        dist = ((x[:, None, :] - centers[None, :, :])**2).sum(-1)
+        label = dist.argmin(1)
+        for j in range(len(centers)):
+            members = x[label == j]
+            if len(members): centers[j] = members.mean(0)
+    return centers, label
+
+
+@typed
+def pagerank(A: Mat[n, n], alpha: float = 0.85, tol: float = 1e-8) -> Vec[n]:
+    N = A.shape[0]
+    M = A/A.sum(axis=0, keepdims=True)
+    r = np.ones(N)/N
+    while True:
+        new = alpha*M @ r + (1 - alpha)/N
+        if np.abs(new - r).sum() < tol: return new
+        r = new
+
+
+@typed
+def perceptron(X: Mat[n, d], y: Vec[n]) -> Vec[d]:
+    w = np.zeros(X.shape[1])
+    converged = False
+    while not converged:
+        converged = True
+        for xi, yi in zip(X, y):
+            if yi*(w @ xi) <= 0:
+                w += yi*xi
+                converged = False
+    return w
+
+
+@typed
+def resize_bilinear(img: Mat[n, m], h: int, w: int) -> Mat['h', 'w']:
+    y = np.linspace(0, img.shape[0] - 1, h); x = np.linspace(0, img.shape[1] - 1, w)
+    y0 = np.clip(np.floor(y).astype(int), 0, img.shape[0] - 1); x0 = np.clip(np.floor(x).astype(int), 0, img.shape[1] - 1)
+    y1 = np.minimum(y0 + 1, img.shape[0] - 1); x1 = np.minimum(x0 + 1, img.shape[1] - 1)
+    wy = (y - y0)[:, None]; wx = (x - x0)[None, :]
+    return (1 - wy)*((1 - wx)*img[np.ix_(y0, x0)] + wx*img[np.ix_(y0, x1)]) + wy*((1 - wx)*img[np.ix_(y1, x0)] + wx*img[np.ix_(y1, x1)])
+
+
+@typed
+def fftconv(a: Vec[n], b: Vec[m]) -> Vec['n+m-1']:
+    size = len(a) + len(b) - 1
+    return np.fft.irfft(np.fft.rfft(a, size)*np.fft.rfft(b, size), size)
+
+
+@typed
+def corr(x: Vec[n], y: Vec[n]) -> float: return np.corrcoef(x, y)[0, 1]
+
+
+@typed(where='w <= n')
+def moving(x: Vec[n], w: int) -> Vec['n-w+1']:
+    c = np.cumsum(np.insert(x, 0, 0.0))
+    return (c[w:] - c[:-w])/w
+
+
+@typed
+def fft_rec(x: Vec[n]) -> Vec[n]:
+    N = len(x)
+    if N % 2: 
+        k = np.arange(N)
+        return np.exp(-2j*np.pi*k[:, None]*k/N) @ x
+    e, o = fft_rec(x[::2]), fft_rec(x[1::2])
+    t = np.exp(-2j*np.pi*np.arange(N//2)/N)*o
+    return np.concatenate([e + t, e - t])
+
+
+@typed(where='k <= n')
+def knn(train: Mat[n, d], y: Int[Vec[n]], test: Mat[m, d], k: int) -> Int[Vec[m]]:
+    d2 = (test**2).sum(1)[:, None] + (train**2).sum(1)[None] - 2*test @ train.T
+    idx = np.argpartition(d2, k - 1, axis=1)[:, :k]
+    votes = y[idx]
+    out = np.empty(len(test), dtype=int)
+    for i in range(len(test)):
+        out[i] = np.bincount(votes[i]).argmax()
+    return out
+
+
+@typed
+def life(g: Int[Mat[n, m]]) -> Int[Mat[n, m]]:
+    nb = sum(np.roll(np.roll(g, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0))
+    return ((nb == 3) | ((g == 1) & (nb == 2))).astype(int)
+
+
+@typed
+def places(x: Mat[n, d]) -> Mat[n, d]:
+    i, j = list(range(len(x))), []
+    for k in range(len(x)): j.append(len(x) - k)
+    return x[i] + x[np.array(j) - 1]
+
+
+@typed
+def bits(x: Vec[n], k: int) -> Vec['2*n']:
+    assert k & (k - 1) == 0
+    return np.zeros((len(x) << 2) >> 1) + (k & 3)

@@ -5,7 +5,7 @@
 A program grows line by line; a line that the check refuses is thrown away again. So nearly all that remains is accepted, and
 anything that then fails in NumPy is a mistake of the check.
 """
-import itertools, linecache, random, sys, warnings
+import collections, itertools, linecache, random, sys, warnings
 import numpy as np
 from bendml.shape import Arr, Dim, Int, Mat, ShapeError, Vec, dims, typed
 from bendml.shape.annotations import read_signature
@@ -27,9 +27,18 @@ np.concatenate([{a}, {b}]) | np.concatenate([{a}, {b}], axis={i}) | np.stack([{a
 np.zeros(len({a})) | np.zeros({a}.shape) | np.ones(({a}.shape[0], {b}.shape[-1])) | np.arange(len({a})) | np.eye(len({a})) | np.zeros(len({a}) - {i}) | np.zeros(max(len({a}), len({b}))) | np.zeros(min(len({a}), {p})) | np.zeros(k) | np.zeros(len({a})//{p}) | np.zeros(abs(len({a}) - len({b}))) | np.full({b}.shape, 2.0) | np.linspace(0, 1, len({a}))
 np.outer({a}, {b}) | np.dot({a}, {b}) | np.einsum('ij,jk->ik', {a}, {b}) | np.einsum('ij,ij->i', {a}, {b}) | np.tensordot({a}, {b}, 1) | np.diag({a}) | np.trace({a}) | np.linalg.norm({a}, axis={i}) | np.broadcast_to({a}, {b}.shape) | np.take({a}, [0], axis={i}) | np.roll({a}, {i}, axis={i}) | np.tri(len({a})) | np.meshgrid({a}, {b})[0] | np.linalg.svd({a}, full_matrices=False)[0] | np.linalg.qr({a})[1] | np.average({a}, axis={i}, weights={b}) | np.histogram({a})[0] | np.searchsorted(np.sort({a}), {b}) | np.bincount({a}.astype(int)*0, minlength=len({b})) | np.convolve({a}, {b}, 'valid') | np.median({a}, axis={i}) | np.cov({a}) | np.interp({a}, {b}, {b}) | np.gradient({a}) | np.ptp({a}, axis={i}) | np.delete({a}, {i}) | np.delete({a}, {i}, axis={j}) | np.append({a}, {b})
 np.array([r*2 for r in {a}]) | np.stack([r for r in {a}]) | np.array([len(r) for r in {a}]) | np.array([r.sum() for r, s in zip({a}, {b})]) | np.zeros(int({a}.sum()*0) + {p}) | np.array([{a}[i] for i in range(len({b}))]) | np.array([i for i in range(len({a}))]) | sum({a}) | np.array([[q + 1 for q in r] for r in {a}]) | max({a}) | np.array([{a}[i] for i in range({p})])
+np.zeros(sum(1 for r in {a})) | {b}[np.clip(np.argsort({a}, axis=0), None, {p}) - {p}] | np.delete({a}, [{i}, {j}]) | np.diff({a}, prepend={b}, axis={i}) | np.linalg.norm({a}, {p}) | np.linalg.norm({a}, axis=({i}, {j})) | np.full((len({a}), len({b})), {b}) | np.roll({a}, ({p}, 1), axis=({i}, {j})) | np.einsum('...i->i', {a}) | np.einsum('ii', {a}[:, :1]) | np.corrcoef({a}, {b}) | np.insert({a}, {i}, {b}, axis={j}) | np.fft.rfft({a}) | np.fft.ifft({a}, k) | np.correlate({a}, {b}) | np.vander({a}, {p}) | np.compress({a} > 0, {b}) | np.sum({a}, axis={i}, out=np.zeros(len({b}))) | np.pad({a}[:, {i}:], 1, 'wrap') | max({a}, {b}) | {b}[max(int({a}.argmax()), 0, {p})] | {a}[[i for i in range(len({b}))]] | {a}[list(range(len({b})))[{i}]] | np.zeros(sum(len(r) for r in {a})) | np.zeros(len({a}) & 3) | np.zeros(len({a}) >> {p}) | np.fromiter((r.sum() for r in {a}), float, count={p}) | np.random.default_rng(0).choice({a}, {p}, replace=False) | np.random.default_rng(0).choice({a}, k) | np.random.default_rng(0).normal({a}, 1)
 '''
 EXPRESSIONS = [e.strip() for line in EXPRESSIONS.strip().split('\n') for e in line.split(' | ')]
 BLOCKS = [  # whole statements; {v} is the new variable
+    'def g():\n    for r in {a}: yield r\n{v} = np.stack(list(g()))',
+    'c = collections.deque()\nfor r in {a}: c.append(r)\n{v} = np.stack(c)',
+    'c = iter([{a}, {b}, {a}[0]])\nfor r in {a}: {v} = next(c)',
+    'c = []\nfor i in range(len({a}) - {i}): c.append(i)\n{v} = {b}[c]',
+    '{v} = {a}\nwhile True:\n    {v} = {v}/2\n    if {v}.max() < 1: break',
+    '{v} = {a}\nc = True\nwhile c:\n    if {v}.sum() > 0: {v} = {b}\n    else: c = False',
+    '{v} = {a}\nfor i in range(12):\n    if {v}.sum() > i: {v} = {v}/2\n    else: {v} = {v} - 1',
+    'q = r = {b}\ng, h = lambda: q, lambda: r\nfor i in range(len({a})):\n    {v} = g()\n    q = h()\n    r = {a}[i]',
     '{v} = {a}.copy()\nfor i in range(len({a})):\n    {v}[i] = {a}[i]*2',
     '{v} = {a}.copy()\nfor i in range(len({b})):\n    {v}[i] = {b}[i]',
     '{v} = 0.0\nfor r in {a}:\n    {v} = {v} + r',

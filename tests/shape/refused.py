@@ -1,5 +1,5 @@
 "Constructs that the check refuses; the docstring is the reason it gives."
-import math, random
+import collections, itertools, math, random
 import numpy as np
 from numpy import zeros as zz
 from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, Vec, dims, typed
@@ -501,3 +501,205 @@ def nonzero_of_what_was(x: Vec[n]) -> float:
     x[0] = 0
     b = np.nonzero(x)[0]
     return (a - b).sum()
+
+
+@typed
+def generator_in_a_loop(x: Mat[n, d]) -> Vec[2]:
+    "a generator that yields an unknown number of times"
+    def rows():
+        for r in x: yield r
+    c = 0
+    for r in rows(): c += 1
+    return np.zeros(c)
+
+
+class Slotted:
+    __slots__ = 'n',
+    def __init__(self): self.n = 0
+
+@typed
+def counter_in_slots(x: Mat[n, d]) -> Vec[2]:
+    "a changes its value in each turn of the loop"
+    a = Slotted()
+    for r in x: a.n += 1
+    return np.zeros(a.n)
+
+
+@typed
+def counter_in_a_class(x: Mat[n, d]) -> Vec[2]:
+    "K changes its value in each turn of the loop"
+    class K: n = 0
+    for r in x: K.n += 1
+    return np.zeros(K.n)
+
+
+@typed
+def queue_in_a_loop(x: Mat[n, d]) -> Vec[2]:
+    "q changes its value in each turn of the loop"
+    q = collections.deque()
+    for r in x: q.append(r)
+    return np.zeros(len(q))
+
+
+@typed
+def bytes_in_a_loop(x: Mat[n, d]) -> Vec[2]:
+    "q changes its value in each turn of the loop"
+    q = bytearray()
+    for r in x: q.append(1)
+    return np.zeros(len(q))
+
+
+@typed
+def iterator_in_a_loop(x: Mat[n, d]) -> Vec[2]:
+    "c changes its value in each turn of the loop"
+    c = itertools.count()
+    for r in x: next(c)
+    return np.zeros(next(c))
+
+
+@typed
+def three_turns_apart(x: Mat[n, d], y: Vec[m]) -> Vec[m]:
+    "the result has size d on axis 0, not m"
+    q = r = y
+    def g(): return q
+    def h(): return r
+    for i in range(len(x)):
+        z = g()
+        q = h()
+        r = x[i]
+    return z
+
+
+@typed
+def sum_of_ones(x: Mat[n, d]) -> Vec[2]:
+    "the result has size n on axis 0, not 2"
+    return np.zeros(sum(1 for r in x))
+
+
+@typed
+def sum_of_places(x: Mat[n, d]) -> Vec[n]:
+    "nothing bounds the numbers of this index"
+    return x[sum(r.argmax() % 1 + 1 for r in x)]
+
+
+@typed
+def max_of_arrays(x: Vec[n], y: Vec[n]) -> Vec[n]:
+    "max() of an array with n entries"
+    return max(x, y)
+
+
+@typed
+def max_of_three(x: Vec[n]) -> float:
+    "indices up to"
+    return x[max(int(x.argmax()), 0, x.argmin() + 1)]
+
+
+@typed
+def clip_from_above(x: Vec[n]) -> Vec[n]:
+    "indices down to -3 of an axis of size n"
+    return x[np.clip(np.argsort(x), None, 0) - 3]
+
+
+@typed
+def delete_a_list(x: Vec[n]) -> float:
+    "indices up to 3 of an axis of size n"
+    return np.delete(x, [3]).sum()
+
+
+@typed
+def diff_of_other_axes(x: Mat[n, d], y: Vec[d]) -> Mat[n, d]:
+    "diff: as many axes as the array has"
+    return np.diff(x, prepend=y, axis=0)
+
+
+@typed
+def norm_of_three_axes(x: Arr[n, m, d]) -> float:
+    "norm: ValueError: Improper number of dimensions to norm."
+    return np.linalg.norm(x, 'fro')
+
+
+@typed
+def full_of_a_row(x: Mat[n, d]) -> Mat[n, n]:
+    "full: this does not stretch to that shape"
+    return np.full((len(x), len(x)), x[0])
+
+
+@typed
+def out_stretches(x: Vec[n]) -> Vec[n]:
+    "sum: the result does not fit where it is written"
+    return np.sum(x, axis=0, out=np.zeros(len(x)))
+
+
+@typed
+def fromiter_counts(x: Mat[n, d]) -> Vec[3]:
+    "3 of n things"
+    return np.fromiter((r.sum() for r in x), float, count=3)
+
+
+@typed
+def more_than_there_are(x: Vec[n]) -> Vec[3]:
+    "3 are taken from n"
+    return np.random.default_rng(0).choice(x, 3, replace=False)
+
+
+@typed
+def a_draw_for_each(x: Vec[n]) -> float:
+    "the result has 1 axes, not 0"
+    return np.random.default_rng(0).normal(x, 1.0)
+
+
+@typed
+def correlate_is_valid(x: Vec[n]) -> Vec['2*n-1']:
+    "the result has size 1 on axis 0, not 2*n - 1"
+    return np.correlate(x, x)
+
+
+@typed
+def none_entry_by_entry(x: Vec[n]) -> Vec[n]:
+    "None is compared with an array, entry by entry"
+    return x if x != None else x[:1]
+
+
+@typed
+def stars(x: Vec[n], *rest) -> Vec[n]:
+    "what *rest holds is not known"
+    return rest[0][:1] if rest else x
+
+
+@typed
+def changed_default(x: Vec[n], seen=[]) -> Vec[n]:
+    "a default is changed, which outlives the call"
+    seen.append(x)
+    return seen[-1]
+
+
+cache = {}
+
+@typed
+def changed_global(x: Vec[n]) -> Vec[n]:
+    "cache is changed, which outlives the call"
+    if 'last' not in cache: cache['last'] = x
+    return cache['last']
+
+
+@typed
+def itself(x: Vec[n]) -> Vec[n]:
+    "the result has size n - 1 on axis 0, not n"
+    return itself(x[1:]) if len(x) > 1 else x
+
+
+@typed
+def while_true_with_other_results(x: Vec[n]) -> Vec[n]:
+    "the result has size 1 on axis 0, not n"
+    while True:
+        x = x/2
+        if np.abs(x).max() < 1: return x[:1]
+
+
+@typed
+def while_true_and_a_counter(x: Vec[n]) -> Vec[n]:
+    "the result has size 1 on axis 0, not n"
+    i = 0
+    while True:
+        i += 1
+        if x[0] > i: return x[:i]
