@@ -3,13 +3,14 @@
 
 # %% [markdown]
 # # Loops that run an unknown number of times
-# > Two turns stand for all of them, if the second leaves everything as the first did.
+# > The first turn and one that may be any other stand for all of them, if the second leaves everything as it found it.
 
 # %% [markdown]
-# A loop over the rows of an array has as many turns as there are rows, and that is not known. So two turns are traced: one
-# at an arbitrary index `k`, one at `k + 1`. After the first, every variable has some shape; if after the second it has the
-# same one, with `k + 1` for `k`, then it has that shape after any number of turns, by induction. What differs (a counter, an
-# array that grows, an attribute that is counted up) is refused.
+# A loop over the rows of an array has as many turns as there are rows, and that is not known. So the first turn is traced, at
+# index 0, and then one at an index `k` of which only `k >= 1` is known: what the first has found out about its own index says
+# nothing about another. If that turn leaves every variable in the shape in which it found it, then it has that shape after
+# any number of turns, by induction. If it does not, one more is traced, at `k + 1`, which must leave what the one at `k`
+# left, with `k + 1` for `k`. What differs (a counter, an array that grows, an attribute that is counted up) is refused.
 
 # %%
 #| hide
@@ -17,19 +18,22 @@
 import inspect, sys, time, types
 from typing import Any, Callable, Iterator
 
+import numpy as np
+
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Facts, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
-from bendml.shape.symbols import Size, number
-from bendml.shape.ranges import Range, ranged, unknown
-from bendml.shape.states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
+from bendml.shape.symbols import Array, Size, number
+from bendml.shape.ranges import Range, range_of, ranged, union, unknown
+from bendml.shape.elementwise import lift
+from bendml.shape.states import (Growing, Turns, _forget_in, _one_of, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
                                  as_turns, fingerprint)
 
 # %% [markdown]
 # ## The loop
 #
-# A traced `for x in values:` iterates over `loop(values, ...)`. It yields two turns, checks, and goes on with what holds
-# after the last one. If there may be no turn at all, that is a path of its own.
+# A traced `for x in values:` iterates over `loop(values, ...)`. It yields these turns, checks, and goes on with what
+# holds after the last one. If there may be no turn at all, that is a path of its own.
 
 # %%
 #| export
@@ -47,13 +51,13 @@ def tick() -> None:
 
 # %%
 #| export
-def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
-    "The turns of a for loop. `dead` names the variables that each turn sets before it reads them; `name` the one it counts."
+def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn', loose: tuple[str, ...] = ()) -> Iterator[Any]:
+    "The turns of a for loop. `dead` names the variables that no turn inherits; those that a turn may leave unset are `loose`; `name` the one it counts."
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, _own_frame(sys._getframe(1)), dead, name)
+    yield from _turns(turns, _own_frame(sys._getframe(1)), dead, name, loose)
 
 
 # %%
@@ -80,37 +84,68 @@ def _widened(frame: types.FrameType, dead: tuple[str, ...], first: dict, second:
 
 # %%
 #| export
-def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
-    trace, base, k = current(), current().facts, unknown(name, None).size
-    trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
-    step, done = {str(k): k + 1}, 1
+def _turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str, loose: tuple[str, ...]) -> Iterator[Any]:
+    trace, base = current(), current().facts
     with _Filling() as lists:
-        yield turns.item(k)
-        before = _state(frame, dead)
+        yield turns.item(Dim(0))
         lists.turn()
-        while branch(claim(turns.count, '>=', done + 1)):  # a loop that ends here is a path of its own
-            trace.facts = assume(trace.facts, claim(k + done, '<=', turns.count - 1))
-            yield turns.item(k + done)
+        if not branch(claim(turns.count, '>=', 2)): lists.close(turns.count, '', {}); return  # a loop that ends here is a path of its own
+        before, k = _state(frame, dead), unknown(name, None).size
+        step, last, kept = {str(k): k + 1}, k, False
+        while True:
+            trace.facts = _about(_others(base, trace, k), k, last, turns.count)
+            yield turns.item(last)
             lists.turn()
-            after, done = _state(frame, dead), done + 1
-            if _unchanged(before, after, step): break
-            if _widened(frame, dead, before, after, step) and done < 5: after = _state(frame, dead)
+            after, done = _state(frame, dead), (last - k).const
+            kept = _keeps(frame, loose, str(k)) or kept
+            if done == 0 and not kept and _unchanged(before, after, {}): break
+            if done > 0 and _unchanged(before, after, step): break
+            if done > 0 and _widened(frame, dead, before, after, step) and done < 4: after = _state(frame, dead)
             elif done >= 3: _refuse_change(before, after, step)
-            before = after  # the second turn may change what the first has set up: then a third must not
+            if not branch(claim(turns.count, '>=', done + 3)): break
+            before, last = after, last + 1  # the second turn may change what the first has set up: then a third must not
         lists.close(turns.count, str(k), step)
-    trace.facts = _after(base, trace, k, turns.count - done)
+    trace.facts = _others(base, trace, k)
+    trace.facts = _about(trace.facts, k, last, turns.count) if kept else assume(trace.facts, claim(last, '==', turns.count - 1))
+
+
+# %% [markdown]
+# A variable that a turn may leave unset keeps the value of some earlier turn, nobody knows which. Its shape must not depend on
+# the index, and where a number does, the index is not taken for the last one.
+
+# %%
+#| export
+def _keeps(frame: types.FrameType, loose: tuple[str, ...], k: str) -> bool:
+    "May a variable hold the index of an earlier turn?"
+    found = False
+    for name in loose:
+        mark = fingerprint(frame.f_locals.get(name))
+        if not _mentions(mark, k): continue
+        if mark[0] != 'int' and _mentions(_plain(mark), k):
+            refuse(f'{name} may keep its value of an earlier turn of the loop, and that depends on which one', hint='set it in every turn')
+        found = True
+    return found
 
 
 # %%
 #| export
-def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
-    "What holds after the loop: all that was decided and does not speak of one turn; and `k` was the last."
+def _mentions(mark: Any, k: str) -> bool: return any(k in names_of(d) for d in _dims(mark))
+
+
+# %%
+#| export
+def _about(facts: Facts, k: Dim, last: Dim, count: Dim) -> Facts:
+    "What is known of an index that is not the first."
+    return assume(assume(facts, claim(k, '>=', 1)), claim(last, '<=', count - 1))
+
+def _others(base: Facts, trace: Any, k: Dim) -> Facts:
+    "All that was decided since and does not speak of one turn."
     facts, known = base, dict(base.lower)
     for name, least in trace.state.get('fresh', {}).items():
         if name not in known: facts = bound(facts, name, least)
     for c in trace.facts.claims[len(base.claims):]:
         if str(k) not in names_of(c.dim): facts = assume(facts, c)
-    return assume(facts, claim(k, '==', last))
+    return facts
 
 
 # %%
@@ -136,16 +171,29 @@ class _Filling:
             if ends[-1] == start: continue
             runs = [list(zip(list(list.__iter__(g))[a:b], g.counts[a:b])) for a, b in zip((start, *ends), ends)]
             seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
+            if k and not _begins(_shifted(_plain(tuple(seen[0])), {}), _shifted(_plain(tuple(seen[1])), {k: Dim(0)})):
+                refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
+            runs, seen = runs[bool(k):], seen[bool(k):]  # the first is as the others are at k = 0
             if any(_shifted(_plain(tuple(p)), step) != _shifted(_plain(tuple(q)), {}) for p, q in zip(seen, seen[1:])):
                 refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
             made = [(in_turn(v, k, count), n) for v, n in runs[0]]
-            if k in {n for v, _ in made for m in _dims(_plain(fingerprint(v))) for n in names_of(m)}:
+            if any(_mentions(_plain(fingerprint(v)), k) for v, _ in made):
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
-            if any(p != seen[0] for p in seen) or k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}: _forget_in(runs)
+            if any(p != seen[0] for p in seen) or _mentions(tuple(seen[0]), k): _forget_in(runs)
             list.__delitem__(g, slice(start, None))
             del g.counts[start:]
             for v, n in made: list.append(g, v); g.counts.append(n*count)
             g.dirty = self.trace.state['depth'] - 1 > g.depth
+
+
+# %%
+#| export
+def _begins(first: Any, other: Any) -> bool:
+    "Is what the first turn appends as in any other turn? A number that is known there may be unknown later."
+    if isinstance(first, tuple) and first[:1] in (('float',), ('int',)) and other[:2] == ('array', ()):
+        return np.dtype(other[2]).kind == ('f' if first[0] == 'float' else 'i')
+    if not (isinstance(first, tuple) and isinstance(other, tuple)): return first == other
+    return len(first) == len(other) and all(map(_begins, first, other))
 
 
 # %%
@@ -213,7 +261,8 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
 # %% [markdown]
 # ## Comprehensions
 #
-# `[f(row) for row in x]` is the same: one element, as often as there are rows.
+# `[f(row) for row in x]` is the same: one element, as often as there are rows. Where a condition has split the path, another
+# turn may go the other way: then a second element is made, which must be like the first.
 
 # %%
 #| export
@@ -226,11 +275,26 @@ def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
     trace, base, k = current(), current().facts, unknown('t', None).size
     trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
     with _Filling() as lists:
+        made, entered = len(trace.made), trace.facts
         yield turns.item(k)
         lists.turn()
         if any(m[-1] != m[0] for m in lists.marks): refuse('a list grows inside a comprehension', hint='write a for loop')
-    trace.state['comprehended'] = turns.count, str(k), trace.facts
-    trace.facts = _after(base, trace, k, turns.count - 1)
+        during = trace.facts
+        if len(trace.made) > made:
+            trace.facts = _others(entered, trace, k)
+            yield turns.item(k)
+    trace.state['comprehended'] = turns.count, str(k), during
+    trace.facts = assume(_others(base, trace, k), claim(k, '==', turns.count - 1))
+
+
+# %%
+#| export
+def _either(value: Any, other: Any = None) -> Any:
+    "One element for two that different turns may make: alike, or two numbers."
+    if other is None: return value
+    numbers = [v for v in (value, other) if type(v) in (bool, int, float, Size, Array) and not lift(v).axes]
+    if len(numbers) == 2 and fingerprint(value) != fingerprint(other): return ranged(number(np.result_type(*(lift(v).dtype for v in numbers))), union(*map(range_of, numbers)))
+    return _one_of([value, other], 'the elements differ from turn to turn', 'np.stack needs elements of one shape')
 
 
 # %%
@@ -247,11 +311,10 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    mentions = lambda mark: any(k in names_of(d) for d in _dims(mark))
-    values = [in_turn(v, k, count) for v in values]
-    varies = any(mentions(_plain(fingerprint(v))) for v in values)
+    values = [_either(*(in_turn(v, k, count) for v in values))]
+    varies = any(_mentions(_plain(fingerprint(v)), k) for v in values)
     for v in values:
-        if mentions(fingerprint(v)): _forget_in(v)
+        if _mentions(fingerprint(v), k): _forget_in(v)
     trace.facts = after
     if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
     return Growing(values, [count])

@@ -463,3 +463,44 @@ def places(x: Mat[n, d]) -> Mat[n, d]:
 def bits(x: Vec[n], k: int) -> Vec['2*n']:
     assert k & (k - 1) == 0
     return np.zeros((len(x) << 2) >> 1) + (k & 3)
+
+
+@typed
+def first_turn_begins(x: Mat[n, d]) -> Vec[d]:
+    for i in range(len(x)):
+        if i == 0: total = x[i]
+        else: total = total + x[i]
+    return total
+
+
+@typed
+def first_of_a_hundred_begins(x: Vec[d]) -> Vec[d]:
+    for i in range(100):
+        if i == 0: total = x
+        if i > 5: total = total + x/i
+    return total
+
+
+@typed
+def the_best_of_all(x: Vec[n]) -> float:
+    best, most = 0, 0.0
+    for i, value in enumerate(x):
+        if value > most: best, most = i, value
+    return x[best]
+
+
+@typed
+def table_with_borders(x: Mat[n, m]) -> Mat[n, m]:
+    best = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            if i == 0 and j == 0: best[i, j] = x[i, j]
+            elif i == 0: best[i, j] = x[i, j] + best[i, j - 1]
+            elif j == 0: best[i, j] = x[i, j] + best[i - 1, j]
+            else: best[i, j] = x[i, j] + min(best[i - 1, j], best[i, j - 1])
+    return best
+
+
+@typed
+def elements_alike(x: Mat[n, d], y: Vec[d]) -> tuple[Mat[n, d], Vec[n]]:
+    return np.stack([row if row.sum() > 0 else y for row in x]), np.array([i if row.sum() > 0 else 0.5 for i, row in enumerate(x)])

@@ -79,6 +79,17 @@ BLOCKS = [  # whole statements; {v} is the new variable
     '{v} = np.array([_r.sum() + {i} for _r in {a}])',
     '{v} = max(_r.sum() for _r in {a}) + {b}',
     'j = np.array([int(_r.argmax()) for _r in {a}])\n{v} = {b}[j]',
+    '{v} = {b}\nfor i in range(len({a})):\n    if i == 0: {v} = {a}\n    if i == {p}: {v} = {v} + {b}',
+    'q = {v} = {b}\nfor i in range(len({a})):\n    if i < {p}: q = {a}\n    if i > 3: {v} = q + {b}',
+    'q = {v} = {b}\nfor i in range(100):\n    if i == 50: q = {a}\n    if i == 70: {v} = q + {b}',
+    'q = {v} = {b}\nfor i in range(len({a})):\n    for j in range(len({b})):\n        if i == j == 0: q = {a}\n        if i == j == {p}: {v} = q + {b}',
+    'for i in range(len({a})):\n    if i == 0: {v} = {a}[i]\n    else: {v} = {v} + {a}[i]',
+    '{v} = {b}\nfor i in range(len({a})):\n    if i % 2: {v} = {b}[:i]',
+    '{v} = {b}\nfor i, r in enumerate({a}):\n    if r.sum() > 0: break\n    {v} = {b}[:i]',
+    'q = 0\nfor i, r in enumerate({a}):\n    if r.sum() > 0: q = i\n{v} = {b}[q]',
+    '{v} = np.stack([{a} if i == 0 else {b} for i in range(k)])',
+    '{v} = np.stack([{a} if r.sum() > 0 else {b} for r in {a}])',
+    'c = []\nfor i in range(len({a})): c.append(i/{p})\n{v} = np.array(c)*{a}',
     'c = {a} > 0\n{v} = {a}[c]\nc = {a} < 0\n{v} = np.concatenate([{v}, {a}[c]])',
 ]
 

@@ -703,3 +703,55 @@ def while_true_and_a_counter(x: Vec[n]) -> Vec[n]:
     while True:
         i += 1
         if x[0] > i: return x[:i]
+
+
+@typed
+def first_meets_third(x: Vec[d], y: Vec[m], z: Mat[n, p]) -> Vec[m]:
+    "axis -1 has size d on the left and m on the right"
+    acc = out = y
+    for i in range(len(z)):
+        if i == 0: acc = x
+        if i == 2: out = acc + y
+    return out
+
+
+@typed
+def early_meets_late(x: Vec[d], y: Vec[m]) -> Vec[m]:
+    "axis -1 has size d on the left and m on the right"
+    acc = out = y
+    for i in range(100):
+        if i == 50: acc = x
+        if i == 70: out = acc + y
+    return out
+
+
+@typed
+def first_meets_third_nested(x: Mat[n, n], y: Vec[m], v: Vec[k]) -> Vec[m]:
+    "axis -1 has size m on the left and k on the right"
+    b = y
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if i < 1 and j < 1: b = v
+            if i > 5 and j > 5: y = y + b
+    return y
+
+
+@typed(where='n >= 4')
+def kept_from_any_turn(x: Vec[n]) -> Vec['n-1']:
+    "out may keep its value of an earlier turn of the loop, and that depends on which one"
+    out = x[1:]
+    for i in range(len(x)):
+        if i % 2 == 1: out = x[:i]
+    return out
+
+
+@typed
+def elements_differ(x: Vec[n], y: Vec[m], z: Mat[k, d]) -> float:
+    "the elements differ from turn to turn"
+    return np.stack([x if row.sum() > 0 else y for row in z]).sum()
+
+
+@typed
+def first_element_differs(x: Vec[n], y: Vec[m], z: Mat[k, d]) -> float:
+    "the elements differ from turn to turn"
+    return np.stack([x if i == 0 else y for i in range(len(z))]).sum()
