@@ -137,13 +137,15 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
                        '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #70a9d402
+_COMPARING = 'subtract', 'equal', 'not_equal'  # where a column meets a row by accident: a loss, an accuracy
+
 def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
     for i in range(-small.ndim, 0):
         own, other = big.axes[i], small.axes[i]
         if own.size == 1 and own.one != 'written' and other.size != 1:
             others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
-            if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
+            if small.ndim == 1 and own.one != 'kept' and current().state.get('op', ('',))[0] in _COMPARING or any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #4b96250e
 def _from_another_place(big: Array, small: Array, operand: int) -> None:

@@ -10,18 +10,18 @@ __all__ = ['METHODS', 'OPTIONS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 
 
 # %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
 from .sizes import Dim
 from .facts import claim
 from .annotations import spelled
-from .trace import branch, holds, refuse
+from .trace import branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
 from .ranges import unknown
 from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
-from .reductions import axis_numbers, reduced
+from .reductions import axis_numbers, may_reduce, reduced
 
 # %% ../../nbs/22d_products.ipynb #041d33c1
 def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
@@ -58,6 +58,18 @@ def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
 
 # %% ../../nbs/22d_products.ipynb #408b92d7
+def _summed_over(gone: tuple[Axis, ...], axes: tuple[Axis, ...]) -> None:
+    "Refuse a product that sums over a kept axis of which the result has nothing left."
+    kept = current().state.get('kept', {})
+    for a in gone:
+        if a.id in kept and not any(kept.get(b.id) == kept[a.id] or b.size == a.size for b in axes):
+            refuse(f'sums over an axis that is {kept[a.id]}: keep={kept[a.id]!r} says that nothing may', hint='is it the right way round?')
+
+def _made(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    "The axes of a product: a 1 that was written in an operand is not written here."
+    return tuple(replace(a, one='') if a.one == 'written' else a for a in axes)
+
+# %% ../../nbs/22d_products.ipynb #f998442f
 @rule(np.matmul)
 def matmul(a, b, out=None, **_):
     x, y = lift(a, 0), lift(b, 1)
@@ -74,7 +86,8 @@ def matmul(a, b, out=None, **_):
     left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
     axes = (*batch, *((left,) if left else ()))
     if right: axes = (*axes, apart(axes, right))
-    return filled(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
+    _summed_over((row, column), axes)
+    return filled(Array((*batch, *_made(axes[len(batch):])), dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #c437393f
 def _transposed(x: Array, y: Array) -> str:
@@ -112,7 +125,8 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
     axes = tuple(a for i, a in enumerate(x.axes) if i not in left)
     for j, b in enumerate(y.axes):
         if j not in right: axes = (*axes, apart(axes, b))
-    return Array(axes, dtypes(np.multiply, [x, y])[0])
+    _summed_over((*(x.axes[i] for i in left), *(y.axes[j] for j in right)), axes)
+    return Array(_made(axes), dtypes(np.multiply, [x, y])[0])
 
 # %% ../../nbs/22d_products.ipynb #251746cc
 @rule(np.tensordot)
@@ -184,7 +198,8 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     for c in output.replace('...', dots):
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
-    return filled(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+    _summed_over(tuple(a for t, x in zip(terms, arrays) for c, a in zip(t, x.axes) if c not in output.replace('...', dots)), axes)
+    return filled(Array(_made(axes), dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #f4bed1f8
 def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
@@ -301,7 +316,10 @@ _as_in_scipy('solve_triangular', np.linalg.solve)
 for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
-def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+def softmax(x, axis=None):
+    a = lift(x)
+    for i in axis_numbers(axis, a.ndim): may_reduce(a, i)
+    return Array(a.axes, _real(a))
 
 @rule('scipy.special.logsumexp')
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
@@ -342,6 +360,7 @@ def cov(m, y=None, rowvar=True, *_, **more):
     if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
     if x.ndim < 2: return number()
     n = x.axes[0 if rowvar else 1]
+    may_reduce(x, 1 if rowvar else 0)
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
         refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
                'np.atleast_2d of the result, with where=', verdict, 0)

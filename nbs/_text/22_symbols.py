@@ -157,6 +157,19 @@ def axis(size: Dim | int, **more) -> Axis:
     return Axis(size, next(current().count), **more)
 
 
+# %% [markdown]
+# The axes that `keep=` names are known by their identity, and what is cut, merged or joined from one is one of them too.
+
+# %%
+#| export
+def inherit(new: Axis, *old: Axis) -> Axis:
+    "An axis made of others: if nothing may reduce over one of them, nothing may over it."
+    kept = current().state.get('kept', {})
+    for a in old:
+        if a.id in kept: kept.setdefault(new.id, kept[a.id])
+    return new
+
+
 # %%
 #| export
 class Array:

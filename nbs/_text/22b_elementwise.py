@@ -67,7 +67,8 @@ def with_new_ids(x: Array) -> Array:
 # 1. With the same number of axes, a 1 stretches. Exception: two *declared* 1s that stretch against each other to the same
 #    size, `(B, 1)` with `(1, B)`.
 # 2. With fewer axes on one side (a bias row), a 1 of the other side must not be stretched by it, unless it was written with
-#    `None`, `expand_dims` or `reshape`, or the stretched size is different from the other sizes there.
+#    `None` or `expand_dims` and no matrix product has come between, or the stretched size is different from the other sizes
+#    there. A difference or `==` of a column and a row is refused in that last case too, if the column is not of `keepdims=True`.
 # 3. An axis keeps its identity. One that comes from another place of the larger operand does not fit here, though its size
 #    may: `s / s.sum(1)` on a square `s`.
 # 4. A named size is never taken for 1.
@@ -188,13 +189,15 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
 
 # %%
 #| export
+_COMPARING = 'subtract', 'equal', 'not_equal'  # where a column meets a row by accident: a loss, an accuracy
+
 def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
     for i in range(-small.ndim, 0):
         own, other = big.axes[i], small.axes[i]
         if own.size == 1 and own.one != 'written' and other.size != 1:
             others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
-            if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
+            if small.ndim == 1 and own.one != 'kept' and current().state.get('op', ('',))[0] in _COMPARING or any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
 
 
 # %%

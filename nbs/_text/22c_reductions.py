@@ -15,7 +15,7 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
                                  union, view, written)
 from bendml.shape.elementwise import asked, dtypes, elementwise, filled, lift, same, stored
@@ -58,7 +58,7 @@ def axis_numbers(numbers: Any, ndim: int) -> tuple[int, ...]:
 def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, needs_one: bool = False) -> Array:
     "The array without the axes that are reduced over, or with size 1 there."
     gone = axis_numbers(numbers, x.ndim)
-    for i in gone: _may_reduce(x, i)
+    for i in gone: may_reduce(x, i)
     if needs_one: not_empty([x.axes[i].size for i in gone] if numbers is not None else [entries(x)], x)
     if keepdims: return Array((axis(1, one='kept') if i in gone else a for i, a in enumerate(x.axes)), dtype)
     lost = ()
@@ -70,7 +70,8 @@ def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, n
 
 # %%
 #| export
-def _may_reduce(x: Array, i: int) -> None:
+def may_reduce(x: Array, i: int) -> None:
+    "Refuse to sum, average or run along an axis that `keep=` names."
     name = current().state.get('kept', {}).get(x.axes[i].id)
     if name:
         refuse(f'reduces over axis {i - x.ndim}, which is {name}: keep={name!r} says that nothing may',
@@ -203,12 +204,13 @@ def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
     i = None if axis is None else axis_number(axis, x.ndim)
+    for k in range(x.ndim) if i is None else (i,): may_reduce(x, k)
     return filled(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 
 # %%
 #| export
-def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
+def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else inherit(axis(entries(x)), *x.axes)
 
 METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 
@@ -227,7 +229,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     if not branch(claim(size, '>=', 0)): size = Dim(0)
     kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
     one = n == 1 and prepend is None and append is None
-    return ranged(Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), kind),
+    return ranged(Array((inherit(axis_(size), b) if k == i else b for k, b in enumerate(x.axes)), kind),
                   computed(np.subtract, [x, x]) if one else UNBOUNDED)
 
 
@@ -335,7 +337,7 @@ def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=Non
 @rule('ufunc.accumulate')
 def ufunc_accumulate(f, a, axis=0, dtype=None, out=None):
     x = lift(a)
-    axis_number(axis, x.ndim)
+    may_reduce(x, axis_number(axis, x.ndim))
     return filled(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
 
 

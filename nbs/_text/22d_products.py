@@ -9,18 +9,18 @@
 #| hide
 #| export
 from dataclasses import replace
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import branch, holds, refuse
+from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, number, rule
 from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
-from bendml.shape.reductions import axis_numbers, reduced
+from bendml.shape.reductions import axis_numbers, may_reduce, reduced
 
 
 # %% [markdown]
@@ -74,6 +74,24 @@ def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
 
 
+# %% [markdown]
+# A sum over an axis that `keep=` names leaves nothing of it, unless the result still has an axis of that size, as in
+# attention, where each time step becomes a mixture of all.
+
+# %%
+#| export
+def _summed_over(gone: tuple[Axis, ...], axes: tuple[Axis, ...]) -> None:
+    "Refuse a product that sums over a kept axis of which the result has nothing left."
+    kept = current().state.get('kept', {})
+    for a in gone:
+        if a.id in kept and not any(kept.get(b.id) == kept[a.id] or b.size == a.size for b in axes):
+            refuse(f'sums over an axis that is {kept[a.id]}: keep={kept[a.id]!r} says that nothing may', hint='is it the right way round?')
+
+def _made(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    "The axes of a product: a 1 that was written in an operand is not written here."
+    return tuple(replace(a, one='') if a.one == 'written' else a for a in axes)
+
+
 # %%
 #| export
 @rule(np.matmul)
@@ -92,7 +110,8 @@ def matmul(a, b, out=None, **_):
     left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
     axes = (*batch, *((left,) if left else ()))
     if right: axes = (*axes, apart(axes, right))
-    return filled(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
+    _summed_over((row, column), axes)
+    return filled(Array((*batch, *_made(axes[len(batch):])), dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
 
 # %%
@@ -136,7 +155,8 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
     axes = tuple(a for i, a in enumerate(x.axes) if i not in left)
     for j, b in enumerate(y.axes):
         if j not in right: axes = (*axes, apart(axes, b))
-    return Array(axes, dtypes(np.multiply, [x, y])[0])
+    _summed_over((*(x.axes[i] for i in left), *(y.axes[j] for j in right)), axes)
+    return Array(_made(axes), dtypes(np.multiply, [x, y])[0])
 
 
 # %%
@@ -230,7 +250,8 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     for c in output.replace('...', dots):
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
-    return filled(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+    _summed_over(tuple(a for t, x in zip(terms, arrays) for c, a in zip(t, x.axes) if c not in output.replace('...', dots)), axes)
+    return filled(Array(_made(axes), dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
 
 # %%
@@ -387,7 +408,10 @@ _as_in_scipy('solve_triangular', np.linalg.solve)
 for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
-def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+def softmax(x, axis=None):
+    a = lift(x)
+    for i in axis_numbers(axis, a.ndim): may_reduce(a, i)
+    return Array(a.axes, _real(a))
 
 @rule('scipy.special.logsumexp')
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
@@ -442,6 +466,7 @@ def cov(m, y=None, rowvar=True, *_, **more):
     if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
     if x.ndim < 2: return number()
     n = x.axes[0 if rowvar else 1]
+    may_reduce(x, 1 if rowvar else 0)
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
         refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
                'np.atleast_2d of the result, with where=', verdict, 0)
