@@ -17,7 +17,7 @@ from .annotations import spelled
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, perform, rule
 from .ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
-from .elementwise import broadcast, elementwise, filled, lift, same, stored
+from .elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from .reductions import axis_number
 from .moves import ravel
 
@@ -169,10 +169,14 @@ METHODS |= {'fill': 'fill'}
 
 @rule(np.copyto)
 def copyto(dst, src, casting='same_kind', where=True):
+    if where is not True: chosen(lift(dst), where)
     stored(elementwise(np.positive, [src]) if lift(src).dtype != bool else lift(src), dst)
 
 @rule(np.fill_diagonal)
-def fill_diagonal(a, val, wrap=False): written(a, range_of(lift(val)))
+def fill_diagonal(a, val, wrap=False):
+    if a.ndim < 2 or a.ndim > 2 and not all(same(b.size, a.axes[0].size).holds for b in a.axes): refuse('a matrix, or equal sizes', 'Mat<m, n>', a, operand=0)
+    if lift(val).axes and not (verdict := holds(claim(entries(lift(val)), '>=', 1))).holds: refuse('nothing to fill with', 'at least one entry', lift(val), verdict=verdict)
+    written(a, range_of(lift(val)))
 
 # %% ../../nbs/22g_indexing.ipynb #28509388
 @rule(np.take)

@@ -155,7 +155,9 @@ def array_split(ary, indices_or_sections, axis=0):
 
 # %% ../../nbs/22f_joining.ipynb #aff7d249
 @rule(np.vsplit)
-def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
+def vsplit(ary, indices_or_sections):
+    if lift(ary).ndim < 2: refuse('at least two axes are needed', 'Mat<m, n>', lift(ary), 'write np.split', operand=0)
+    return split(ary, indices_or_sections, 0)
 
 @rule(np.hsplit)
 def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if lift(ary).ndim == 1 else 1)

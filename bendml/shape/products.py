@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['METHODS', 'OPTIONS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 'inner', 'vdot', 'outer', 'kron', 'cross',
            'einsum', 'square', 'inv', 'matrix_power', 'det', 'slogdet', 'eigh', 'eigvalsh', 'solve', 'pinv', 'norm',
-           'matrix_rank', 'lstsq', 'multi_dot', 'softmax', 'logsumexp', 'lesser', 'svd', 'svdvals', 'qr', 'cov',
-           'trace']
+           'matrix_rank', 'lstsq', 'multi_dot', 'scipy_eigh', 'scipy_eigvalsh', 'softmax', 'logsumexp', 'lesser', 'svd',
+           'svdvals', 'qr', 'cov', 'trace']
 
 # %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
@@ -18,7 +18,7 @@ from .sizes import Dim
 from .facts import claim
 from .annotations import spelled
 from .trace import branch, current, holds, refuse
-from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from .symbols import METHODS, OPS, Array, Axis, all_read, as_dim, axis, number, rule
 from .ranges import unknown
 from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
 from .reductions import axis_numbers, may_reduce, reduced
@@ -236,7 +236,9 @@ def inv(a, **_):
 
 # %% ../../nbs/22d_products.ipynb #58dd202c
 @rule(np.linalg.matrix_power)
-def matrix_power(a, n): return inv(a)
+def matrix_power(a, n):
+    if as_dim(n) is None: refuse('a power that is no whole number', 'a whole number', n, operand=1)
+    return inv(a)
 
 # %% ../../nbs/22d_products.ipynb #f590cbbb
 @rule(np.linalg.det)
@@ -299,6 +301,10 @@ def lstsq(a, b, rcond=None):
 # %% ../../nbs/22d_products.ipynb #7309a31d
 @rule(np.linalg.multi_dot)
 def multi_dot(arrays, *, out=None):
+    ends = (1, 2)
+    for i, a in enumerate(arrays):
+        if lift(a).ndim not in (ends if i in (0, len(arrays) - 1) else (2,)): refuse(f'part {i} has {lift(a).ndim} axes', 'matrices, with vectors at the ends', a, operand=0)
+    if len(arrays) < 2: refuse('a product of fewer than two', 'at least two', len(arrays), operand=0)
     product = arrays[0]
     for a in arrays[1:]: product = matmul(product, a)
     return filled(product, out)
@@ -308,13 +314,27 @@ OPTIONS = {'check_finite', 'overwrite_a', 'overwrite_b', 'lapack_driver', 'assum
 
 def _as_in_scipy(name: str, f: Any) -> None:
     @rule(f'scipy.linalg.{name}')
-    def same_shape(*args, **kwargs): return OPS[f].shape(*args, **{k: v for k, v in kwargs.items() if k not in OPTIONS})
+    def same_shape(*args, **kwargs):
+        options = {k: v for k, v in kwargs.items() if k not in OPTIONS}
+        all_read(name, OPS[f].shape, options)
+        return OPS[f].shape(*args, **options)
 
 # %% ../../nbs/22d_products.ipynb #8299ba62
-for _name in 'inv det cholesky eigh eigvalsh solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
+for _name in 'inv det cholesky solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
 _as_in_scipy('solve_triangular', np.linalg.solve)
 for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
+@rule('scipy.linalg.eigh')
+def scipy_eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
+    if b is not None and not (verdict := same(square(lift(a)).size, square(lift(b)).size)).holds:
+        refuse('both matrices have one size', lift(a), lift(b), verdict=verdict, operand=1)
+    values, vectors = eigh(a)
+    return values if eigvals_only else (values, vectors)
+
+@rule('scipy.linalg.eigvalsh')
+def scipy_eigvalsh(a, b=None, **more): return scipy_eigh(a, b, eigvals_only=True, **more)
+
+# %% ../../nbs/22d_products.ipynb #36c69c72
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
 def softmax(x, axis=None):
     a = lift(x)
@@ -322,7 +342,11 @@ def softmax(x, axis=None):
     return Array(a.axes, _real(a))
 
 @rule('scipy.special.logsumexp')
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    x = lift(a)
+    if b is not None: x = Array(broadcast(x, lift(b)), x.dtype)
+    result = reduced(x, axis, keepdims, _real(x))
+    return (result, result) if return_sign else result
 
 # %% ../../nbs/22d_products.ipynb #9e04fc25
 def lesser(a: Axis, b: Axis) -> Axis:
@@ -333,6 +357,7 @@ def lesser(a: Axis, b: Axis) -> Axis:
 @rule(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
+    if hermitian: square(x)
     m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
     s = Array((*x.axes[:-2], k), _real(x))
     if not compute_uv: return s

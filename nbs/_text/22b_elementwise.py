@@ -265,7 +265,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     axes = arrays[0].axes if arrays else ()
     for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
-    if type(where) is Array: broadcast(Array(axes), where)
+    if type(where) is Array: axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
@@ -315,6 +315,15 @@ def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) 
 def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=None, subok=None):
     if len(operands) > f.nin: operands, out = operands[:f.nin], operands[f.nin]
     return elementwise(f, list(operands), out, where, dtype)
+
+
+# %%
+#| export
+def chosen(x: Array, where: Any) -> None:
+    "What `where=` of a reduction must be: truth values that stretch to the array."
+    w = lift(where)
+    if w.dtype != bool: refuse(f'where= holds {w.dtype}', 'truth values', w, 'compare with something')
+    if w.ndim > x.ndim or any(not same(a.size, b.size).holds for a, b in zip(broadcast(x, w), x.axes)): refuse('where= does not stretch to the array', x, w)
 
 
 # %%

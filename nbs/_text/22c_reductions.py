@@ -18,7 +18,7 @@ from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
                                  union, view, written)
-from bendml.shape.elementwise import asked, dtypes, elementwise, filled, lift, same, stored
+from bendml.shape.elementwise import asked, chosen, dtypes, elementwise, filled, lift, same, stored
 
 
 # %% [markdown]
@@ -96,7 +96,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
         @rule(f)
         def reduce(a, axis=None, dtype=None, out=None, keepdims=False, *, f=f, where=None, **_):
             x = lift(a)
-            if where is not None: elementwise(np.multiply, [x, where])
+            if where is not None and where is not True: chosen(x, where)
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
                 return meaning(reduced(x, None, dtype=bool), claim(picked(x).size, '>=', 1))
@@ -135,6 +135,9 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
         @rule(f)
         def choose(a, axis=None, out=None, keepdims=False, *, initial=None, where=None, f=f, **_):
             x = lift(a)
+            if where is not None and where is not True:
+                if initial is None: refuse('where= may leave nothing to choose from', 'initial=', 'none', 'write initial=...')
+                chosen(x, where)
             kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
@@ -193,8 +196,10 @@ def _same_shape(x: Array, y: Array) -> None:
 #| export
 @rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
 def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
+    most = 100 if current().state['op'][0].endswith('percentile') else 1
+    if isinstance(q, int | float) and not 0 <= q <= most: refuse(f'{q} of {most}', f'0 to {most}', q, operand=1)
     result = reduced(lift(a), axis, keepdims, np.float64, needs_one=True)
-    return Array((*lift(q).axes, *result.axes), np.float64)
+    return filled(Array((*lift(q).axes, *result.axes), np.float64), out)
 
 
 # %%
@@ -221,7 +226,8 @@ METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
-    size = x.axes[i].size - n
+    if not (verdict := holds(claim(as_dim(n), '>=', 0))).holds: refuse(f'{n} differences', 'at least 0', n, verdict=verdict)
+    size = x.axes[i].size - as_dim(n)
     for more in (lift(v) for v in (prepend, append) if v is not None):
         if more.axes and more.ndim != x.ndim: refuse('as many axes as the array has', x, more)
         if more.axes: _same_shape(*(Array(b for k, b in enumerate(v.axes) if k != i) for v in (x, more)))
@@ -293,8 +299,8 @@ def argsort(a, axis=-1, **_):
 def _kth(x: Array, kth: Any, axis: Any) -> None:
     size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
     for k in kth if isinstance(kth, list | tuple) else [kth]:
-        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds:
-            refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
+        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds or not holds(claim(dim, '>=', -size)).holds:
+            refuse(f'the place {k} of {size} entries', f'{-size} <= {k} < {size}', k, operand=1)
 
 
 # %%
@@ -329,6 +335,9 @@ METHODS |= {'sort': 'sort in place', 'argsort': np.argsort, 'argpartition': np.a
 def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
     x = lift(a)
     asked(f.reduce, x, axis)
+    if where is not None and where is not True:
+        if f.identity is None and initial is None: refuse('where= may leave nothing to reduce', 'initial=', 'none', 'write initial=...')
+        chosen(x, where)
     return filled(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
 
 
