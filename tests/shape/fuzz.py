@@ -36,7 +36,7 @@ BLOCKS = [  # whole statements; {v} is the new variable
     'c = iter([{a}, {b}, {a}[0]])\nfor r in {a}: {v} = next(c)',
     'c = []\nfor i in range(len({a}) - {i}): c.append(i)\n{v} = {b}[c]',
     '{v} = {a}\nwhile True:\n    {v} = {v}/2\n    if {v}.max() < 1: break',
-    '{v} = {a}\nc = True\nwhile c:\n    if {v}.sum() > 0: {v} = {b}\n    else: c = False',
+    '{v} = {a}\nc = True\nwhile c:\n    if {v}.sum() > 0: {v} = 0*{b}\n    else: c = False',
     '{v} = {a}\nfor i in range(12):\n    if {v}.sum() > i: {v} = {v}/2\n    else: {v} = {v} - 1',
     'q = r = {b}\ng, h = lambda: q, lambda: r\nfor i in range(len({a})):\n    {v} = g()\n    q = h()\n    r = {a}[i]',
     '{v} = {a}.copy()\nfor i in range(len({a})):\n    {v}[i] = {a}[i]*2',
