@@ -119,7 +119,7 @@ class _Checks:
         wanted = self.statics if statics is None else statics
         for known, report in self.reports:
             if all(_equal(known[n], wanted[n]) for n in known): return report
-        self.reports.append((wanted, Report(self.f.__name__, 0.0, 0, (), (), '')))  # what a call of itself finds
+        self.reports.append((wanted, Report(self.f.__name__, 0.0, 0, (), (), '', (), tuple(n for n, _ in self.signature.params))))  # what a call of itself finds
         try: made = check(self.f, self.signature, self.where, self.keep, wanted, self.limits, _Itself(self))
         finally: del self.reports[-1]
         self.reports.append((wanted, made))

@@ -47,6 +47,17 @@ def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
     own = _stores(target) if target else set()
     return tuple(sorted((own | set().union(*map(_stores, body))) - _read_first(body, own)))
 
+# %% ../../nbs/23b_copies.ipynb #e932de57
+def _always_set(body: list[ast.stmt]) -> set[str]:
+    "Variables that every turn sets, whichever way it goes."
+    found = set()
+    for s in body:
+        match s:
+            case ast.Assign(targets, _): found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            case ast.If(_, inner, other): found |= _always_set(inner) & _always_set(other)
+        if any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(s)): break  # what follows may be left out
+    return found
+
 # %% ../../nbs/23b_copies.ipynb #85b463c3
 def counted_names(body: list[ast.stmt]) -> set[str]:
     "Variables that a loop counts up or down: `n += 1`, `n = n + 1`."
@@ -86,7 +97,9 @@ class _Loops(ast.NodeTransformer):
         dead, counted = dead_names(node.target, node.body), counted_names(node.body)
         self.generic_visit(node)
         name = next((n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)), 'turn')
-        node.iter = self._at(node.iter, _hook('loop', node.iter, *map(ast.Constant, (dead, name, tuple(sorted(counted - {*dead}))))))
+        loose = tuple(n for n in dead if n not in _always_set(node.body) | _stores(node.target))
+        told = dead, name, tuple(sorted(counted - {*dead})), loose
+        node.iter = self._at(node.iter, _hook('loop', node.iter, *map(ast.Constant, told)))
         return node
 
     def visit_While(self, node):

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['METHODS', 'lift', 'same', 'unstretched', 'with_new_ids', 'broadcast', 'dtypes', 'asked', 'elementwise', 'stored',
-           'filled', 'ufunc', 'where', 'clip', 'isclose', 'allclose', 'array_equal', 'astype', 'copy', 'contiguous']
+           'filled', 'ufunc', 'chosen', 'where', 'clip', 'isclose', 'allclose', 'array_equal', 'astype', 'copy',
+           'contiguous']
 
 # %% ../../nbs/22b_elementwise.ipynb #b827b1d2
 import warnings
@@ -146,13 +147,15 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
                        '×'.join(v.role or '?' for v in b.axes), 'transpose it: .T', operand=operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #70a9d402
+_COMPARING = 'subtract', 'equal', 'not_equal'  # where a column meets a row by accident: a loss, an accuracy
+
 def _stretched_by_fewer(big: Array, small: Array, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
     for i in range(-small.ndim, 0):
         own, other = big.axes[i], small.axes[i]
         if own.size == 1 and own.one != 'written' and other.size != 1:
             others = [a.size for k, a in enumerate(big.axes) if k - big.ndim != i]
-            if any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
+            if small.ndim == 1 and own.one != 'kept' and current().state.get('op', ('',))[0] in _COMPARING or any(same(other.size, s).holds for s in others): _every_combination(big, small, operand)
 
 # %% ../../nbs/22b_elementwise.ipynb #4b96250e
 def _from_another_place(big: Array, small: Array, operand: int) -> None:
@@ -201,7 +204,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     axes = arrays[0].axes if arrays else ()
     for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
-    if type(where) is Array: broadcast(Array(axes), where)
+    if type(where) is Array: axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
@@ -243,6 +246,13 @@ def _does_not_fit(target: Array, result: Array, verdict: Verdict | None = None) 
 def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=None, subok=None):
     if len(operands) > f.nin: operands, out = operands[:f.nin], operands[f.nin]
     return elementwise(f, list(operands), out, where, dtype)
+
+# %% ../../nbs/22b_elementwise.ipynb #9a380f48
+def chosen(x: Array, where: Any) -> None:
+    "What `where=` of a reduction must be: truth values that stretch to the array."
+    w = lift(where)
+    if w.dtype != bool: refuse(f'where= holds {w.dtype}', 'truth values', w, 'compare with something')
+    if w.ndim > x.ndim or any(not same(a.size, b.size).holds for a, b in zip(broadcast(x, w), x.axes)): refuse('where= does not stretch to the array', x, w)
 
 # %% ../../nbs/22b_elementwise.ipynb #b60a0723
 @rule(np.where)

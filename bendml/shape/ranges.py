@@ -112,7 +112,9 @@ def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
-    if x.known: x.known.range = union(x.known.range, r)
+    if x.known:
+        x.known.range = union(x.known.range, r)
+        current().state.setdefault('written', []).append(x.known)
 
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."

@@ -16,7 +16,7 @@ from bendml.shape.sizes import Dim, Floor
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
-from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import as_size, view
 from bendml.shape.elementwise import broadcast, dtypes, lift, same, unstretched
 from bendml.shape.reductions import axis_number, axis_numbers
@@ -171,11 +171,11 @@ def _divisible(x: Array, target: list[Dim]) -> str:
 #| export
 def _regrouped(x: Array, target: list[Dim]) -> tuple[Axis, ...]:
     "Merge and split axes in order; those that come through whole keep their identity."
-    if _total(x.sizes) == 0: return tuple(axis(t, one='written' if t == 1 else '') for t in target)
+    if _total(x.sizes) == 0: return tuple(map(axis, target))
     own = [a for a in x.axes if a.size != 1]
     axes, todo = [], list(target)
     while todo:
-        if current().facts.normal(todo[0]) == 1: axes.append(axis(todo.pop(0), one='written')); continue
+        if current().facts.normal(todo[0]) == 1: axes.append(axis(todo.pop(0))); continue
         group, wanted = [own.pop(0)] if own else [], [todo.pop(0)]
         while (left := _total(a.size for a in group)) != (right := _total(wanted)):
             if own and (not todo or _divides(left, right)): group.append(own.pop(0))
@@ -205,13 +205,13 @@ def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) ->
     if len(group) == len(wanted) == 1: return [group[0]]
     if len(wanted) == 1:
         parts = tuple(p for a in group for p in (a.parts or (a.size,)))
-        return [axis(wanted[0], parts=parts)]
+        return [inherit(axis(wanted[0], parts=parts), *group)]
     if len(group) == 1: return _split_axis(group[0], wanted, x)
     moved = [w for w in wanted if w != 1 and any(same(w, a.size).holds for a in group) and w.const is None]
     if moved:
         refuse(f'the axis {moved[0]} would change places, and a reshape does not move entries', spelled(a.size for a in x.axes), spelled(target),
                f'transpose first, so that {moved[0]} stands where it should', operand=1)
-    return [axis(w, one='written' if w == 1 else '') for w in wanted]
+    return [inherit(axis(w), *group) for w in wanted]
 
 
 # %%
@@ -223,7 +223,7 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
     if len(parts) == len(asked) and parts != asked and sorted(map(str, parts)) == sorted(map(str, asked)):
         refuse(f'an axis that holds {"*".join(map(str, parts))} is split as {"*".join(map(str, asked))}: the same size in another order',
                '*'.join(map(str, parts)), '*'.join(map(str, asked)), operand=1)
-    return [axis(w, one='written' if w == 1 else '') for w in wanted]
+    return [inherit(axis(w), a) for w in wanted]
 
 
 # %%
@@ -286,7 +286,7 @@ def _at_least(n: int, functions):
     for f in functions:
         @rule(f)
         def at_least(*arrays, n=n):
-            results = [x if (x := lift(a)).ndim >= n else expand_dims(x, tuple(range(n - x.ndim))) for a in arrays]
+            results = [x if (x := lift(a)).ndim >= n else view(x, Array((*(axis_(1) for _ in range(n - x.ndim)), *x.axes), x.dtype)) for a in arrays]
             return results[0] if len(results) == 1 else tuple(results)
 
 

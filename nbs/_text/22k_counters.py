@@ -22,7 +22,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, substitute
 from bendml.shape.facts import assume, claim
-from bendml.shape.trace import current, holds
+from bendml.shape.trace import current, holds, refuse
 from bendml.shape.symbols import Array, Size, as_dim, number, size_value
 from bendml.shape.ranges import unknown
 from bendml.shape.states import _forget_in, _names, _plain, _shifted, _state, _variables, fingerprint
@@ -121,10 +121,14 @@ class Watched:
         own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
         return own | {f'{name} of {f.f_code.co_name}': mark for (f, *_), found in zip(self.parts[1:], outer) for name, mark in found.items()}
 
-    def renew(self) -> None:
+    def renew(self, hold: bool = True) -> None:
         for own, (frame, dead, counters) in zip(self.held, self.parts):
-            own.append({n: frame.f_locals.get(n) for n in dead})
+            if hold: own.append({n: frame.f_locals.get(n) for n in dead})
             counters.renew()
+
+    def kept(self, k: Dim, loose: tuple[str, ...]) -> bool:
+        "Is there a value that speaks of the turn `k`, and that a later one may keep?"
+        return any(str(k) in _names(fingerprint(frame.f_locals.get(n))) for i, (frame, dead, _) in enumerate(self.parts) for n in (dead if i else loose))
 
     def from_any_turn(self, k: Dim, count: Dim) -> None:
         "What the last turn did not set comes from any turn before it: its sizes may not speak of the last one."
@@ -136,7 +140,8 @@ class Watched:
                 current().facts = assume(assume(current().facts, claim(j, '>=', 0)), claim(turn, '<=', count - 1))
                 other = lambda size: substitute(size, {str(k): j})
                 if type(value) is Array: put(frame, name, Array((replace(a, size=other(a.size)) for a in value.axes), value.dtype))
-                else: put(frame, name, size_value(other(dim)) if (dim := as_dim(value)) is not None else None)
+                elif (dim := as_dim(value)) is not None: put(frame, name, size_value(other(dim)))
+                else: refuse(f'{name} may keep its value of an earlier turn of the loop, and that depends on which one', hint='set it in every turn')
 
     def widened(self, first: dict, second: dict, step: dict[str, Dim]) -> bool:
         "Forget the numbers that a turn has changed; False if it has changed something else."

@@ -3,13 +3,13 @@
 
 # %% [markdown]
 # # Loops that run an unknown number of times
-# > Two turns stand for all of them, if the second leaves everything as the first did.
+# > The first turn and one that may be any other stand for all of them, if the second leaves everything as it found it.
 
 # %% [markdown]
-# A loop over the rows of an array has as many turns as there are rows, and that is not known. So two turns are traced: one
-# at an arbitrary index `k`, one at `k + 1`. After the first, every variable has some shape; if after the second it has the
-# same one, with `k + 1` for `k`, then it has that shape after any number of turns, by induction. What differs (an array that
-# grows, an attribute that is counted up) is refused.
+# A loop over the rows of an array has as many turns as there are rows, and that is not known. So the first turn is traced, at
+# index 0, and then one at an index `k` of which only `k >= 1` is known. If that turn leaves every variable in the shape in which it found it, then it has that shape after
+# any number of turns, by induction. If it does not, one more is traced, at `k + 1`, which must leave what the one at `k`
+# left, with `k + 1` for `k`. What differs (an array that grows, an attribute that is counted up) is refused.
 
 # %%
 #| hide
@@ -18,11 +18,14 @@ import sys, time, types
 from functools import reduce
 from typing import Any, Callable, Iterator
 
+import numpy as np
+
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
-from bendml.shape.symbols import Size, number
-from bendml.shape.ranges import Range, ranged, unknown
+from bendml.shape.symbols import Array, Size, number
+from bendml.shape.ranges import Range, range_of, ranged, union, unknown
+from bendml.shape.elementwise import lift
 from bendml.shape.states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
                                  _unchanged, as_turns, fingerprint)
 from bendml.shape.counters import Counters, Watched
@@ -30,8 +33,8 @@ from bendml.shape.counters import Counters, Watched
 # %% [markdown]
 # ## The loop
 #
-# A traced `for x in values:` iterates over `loop(values, ...)`. It yields two turns, checks, and goes on with what holds
-# after the last one. If there may be no turn at all, that is a path of its own.
+# A traced `for x in values:` iterates over `loop(values, ...)`. It yields these turns, checks, and goes on with what
+# holds after the last one. If there may be no turn at all, that is a path of its own.
 
 # %%
 #| export
@@ -50,49 +53,47 @@ def tick() -> None:
 # %%
 #| export
 def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn',
-         counted: tuple[str, ...] = ()) -> Iterator[Any]:
-    "The turns of a for loop. The copy says which variables each turn sets before it reads them, the name of the turn, and what is counted."
+         counted: tuple[str, ...] = (), loose: tuple[str, ...] = ()) -> Iterator[Any]:
+    "The turns of a for loop. The copy says which variables no turn inherits, the name of the turn, what is counted, and what a turn may leave unset."
     frame = sys._getframe(1)
     if isinstance(values, Yields): yield from _taken(values, frame, dead, counted); return
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn')
+    yield from _turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', loose)
 
 
 # %% [markdown]
-# The second turn is a later one, but nothing else is known of it: what was so in the first turn (`if i == 0`) is forgotten,
-# except for what it says about sizes alone. And wherever the loop may end, it also does: after the first turn too, since there
-# may have been others that left everything as it was.
+# Where a turn is a later one, what was so in the one before (`if i == 5`) is forgotten, except for what it says about sizes
+# alone. And wherever the loop may end, it also does, since there may have been other turns that left everything as it was.
+# A variable that a turn may leave unset keeps its value of some earlier one: if that speaks of the index, one more turn is traced.
 
 # %%
 #| export
-def _two_turns(turns: Turns, watched: Watched, name: str) -> Iterator[Any]:
+def _turns(turns: Turns, watched: Watched, name: str, loose: tuple[str, ...]) -> Iterator[Any]:
     trace, base = current(), current().facts
-    k = unknown(name, None, f'the number of the turn of the loop in line {watched.line}, from 0', 'index').size
-    within = lambda facts, done: assume(assume(facts, claim(k, '>=', 0)), claim(k + done - 1, '<=', turns.count - 1))
-    trace.facts, step, done = within(trace.facts, 1), {str(k): k + 1}, 1
     with _Filling(watched.line) as lists:
         start = watched.state()
-        yield turns.item(k)
+        yield turns.item(Dim(0))
         lists.turn()
+        if not branch(claim(turns.count, '>=', 2), False): lists.close(turns.count); return
         before = watched.state()
-        still = int(_unchanged(start, before, step))  # so many turns, one after the other, have changed nothing
-        known = _later(base, trace, k)
-        while branch(claim(k + done, '<=', turns.count - 1), False):
-            trace.facts = within(assume(known, claim(turns.count, '>=', done + 1)), done + 1)
-            watched.renew()
+        still, done, step = int(_unchanged(start, before, {})), 0, {}  # so many turns, one after the other, have changed nothing
+        k = unknown(name, None, f'the number of a later turn of the loop in line {watched.line}, from 0', 'index').size
+        while True:
+            trace.facts = assume(assume(_later(base, trace, k), claim(k, '>=', 1)), claim(k + done, '<=', turns.count - 1))
+            watched.renew(done > 0)
             yield turns.item(k + done)
             lists.turn()
             after, done = watched.state(), done + 1
             if _unchanged(before, after, step): still += 1
-            elif watched.widened(before, after, step) and done < 6: after, still = watched.state(), 0
-            elif done >= 3 + lists.partly: _refuse_change(before, after, step)
+            elif done > 1 and watched.widened(before, after, step) and done < 6: after, still = watched.state(), 0
+            elif done > 3 + lists.partly: _refuse_change(before, after, step)
             else: still = 0  # the second turn may change what the first has set up: then a third must not
-            known = _later(base, trace, k)
-            if still > lists.partly: break
-            before = after
+            if still > lists.partly and (done > 1 or not watched.kept(k, loose)): break
+            if not branch(claim(k + done, '<=', turns.count - 1), False): break
+            before, step = after, {str(k): k + 1}
         lists.close(turns.count, str(k))
         trace.facts = _later(base, trace, k)
     watched.from_any_turn(k, turns.count)
@@ -166,6 +167,16 @@ class _Marks:
 
 # %%
 #| export
+def _begins(first: Any, other: Any) -> bool:
+    "Is what the first turn appends as in any other turn? A number that is known there may be unknown later."
+    if isinstance(first, tuple) and first[:1] in (('float',), ('int',)) and other[:2] == ('array', ()):
+        return np.dtype(other[2]).kind == ('f' if first[0] == 'float' else 'i')
+    if not (isinstance(first, tuple) and isinstance(other, tuple)): return first == other
+    return len(first) == len(other) and all(map(_begins, first, other))
+
+
+# %%
+#| export
 def in_turn(value: Any, k: str, count: Dim, done: int = 0) -> Any:
     "A size that the turn `k + done` counts on, `[i for i in range(n)]`, as a number that is in range."
     if type(value) is not Size or k not in names_of(value.dim): return value
@@ -185,7 +196,8 @@ class _Filling(_Marks):
             g.dirty &= self.trace.state['depth'] - 1 > g.depth
             if not any(seen): continue
             elements, (at, run) = list(list.__iter__(g))[start:], self._alike(seen, k)
-            made = [in_turn(v, k, count, at) for v in elements[:len(run)]]
+            first = sum(map(len, seen[:at]))
+            made = [in_turn(v, k, count, at - 1) for v in elements[first:first + len(run)]]
             if k in _names(_plain(tuple(map(fingerprint, made)))):
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
             if len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
@@ -198,18 +210,19 @@ class _Filling(_Marks):
             for v, n in zip(made, totals): list.append(g, v); g.counts.append(n)
 
     def _alike(self, seen: list, k: str) -> tuple[int, tuple]:
-        "The first turn that appends something, and what: in each turn the same."
+        "A turn that appends something, not the first if there is another, and what: in each turn the same."
         full = [(i, s, _plain(tuple(f for f, _ in s))) for i, s in enumerate(seen) if s]
         for (i, _, p), (j, _, q) in zip(full, full[1:]):
-            if _shifted(p, {k: named(k) + j - i} if k else {}) != _shifted(q, {}):
-                refuse('a list gets different elements in each turn', hint='append elements of one shape')
-        return full[0][:2]
+            if k and not i: alike = _begins(_shifted(p, {}), _shifted(q, {k: Dim(1 - j)}))  # at index 0
+            else: alike = _shifted(p, {k: named(k) + j - i} if k else {}) == _shifted(q, {})
+            if not alike: refuse('a list gets different elements in each turn', hint='append elements of one shape')
+        return full[min(len(full) - 1, not full[0][0])][:2]
 
     def _some(self, full: list, count: Dim) -> list[Dim]:
         "A number of turns that only the data know, for each element of a turn; none at all is a path of its own."
         told = f'how many elements the loop in line {self.line} appends'
         each = [n for _, n in full[0]]
-        if any([n for _, n in s] != each for s in full): found = [unknown('c', 0, told).size for _ in each]
+        if any([n for _, n in s] != each for s in full) or any("'" in str(n) for n in each): found = [unknown('c', 0, told).size for _ in each]
         else:
             turns = unknown('c', 0, told if each == [1] else f'how many turns of the loop in line {self.line} append').size
             self.trace.facts = assume(self.trace.facts, claim(turns, '<=', count))
@@ -333,6 +346,15 @@ def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
 
 # %%
 #| export
+def _either(value: Any, other: Any) -> Any:
+    "One element for two that different turns may make: alike, or two numbers."
+    numbers = [v for v in (value, other) if type(v) in (bool, int, float, Size, Array) and not lift(v).axes]
+    if len(numbers) == 2 and fingerprint(value) != fingerprint(other): return ranged(number(np.result_type(*(lift(v).dtype for v in numbers))), union(*map(range_of, numbers)))
+    return _one_of([value, other], 'the elements of this list differ', 'make elements of one shape')
+
+
+# %%
+#| export
 def comprehension(make: Callable[[], list], frame: types.FrameType | None = None) -> Growing:
     "The list that a comprehension makes in a frame of the traced function."
     state = current().state
@@ -347,16 +369,16 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
     values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]
+    if len(values) == 2: values = [_either(*values)]
     varies = any(ks & _names(_plain(fingerprint(v))) for v in values)
     for v in values:
         if ks & _names(fingerprint(v)): _forget_in(v)
     trace.facts = after
     if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
-    element = _one_of(values, 'the elements of this list differ', 'make elements of one shape')
     if ifs:
         some = unknown('c', 1, 'how many elements {it} has ({at})').size
         trace.facts, count = assume(trace.facts, claim(some, '<=', count)), some
-    return Growing([element], [count])
+    return Growing(values, [count])
 
 # %% [markdown]
 # ## What this does not show

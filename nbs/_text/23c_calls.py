@@ -53,7 +53,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(f, types.FunctionType | type) and f not in (np.errstate, np.vectorize): no_rule(f)
     owner = getattr(f, '__self__', None)
     if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
-    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs)
+    if isinstance(owner, np.random.Generator | np.random.RandomState): return _random(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType):
@@ -338,7 +338,7 @@ _SIZE_AT = {'random': 0, 'random_sample': 0, 'standard_normal': 0, 'bytes': 0, '
 
 # %%
 #| export
-def _random(name: str, args: tuple, kwargs: dict) -> Any:
+def _random(name: str, args: tuple, kwargs: dict, old: bool = False) -> Any:
     "What a random generator returns."
     if name in ('seed', 'shuffle'): return None
     if name == 'permutation':
@@ -350,7 +350,7 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
     kind = np.int64 if name in ('integers', 'randint', 'poisson', 'binomial') else float
     r = _drawn(name, args, kwargs)
     axes = () if shape is None else tuple(map(axis, shape_of(shape)))
-    if name == 'choice': return ranged(_chosen(axes, *args, **kwargs), r)
+    if name == 'choice': return ranged(_chosen(old, axes, *args, **kwargs), r)
     for a in [*args, *kwargs.values()] if name not in ('rand', 'randn') else ():  # the distribution of each number
         if type(a) is Array and a is not shape and a.axes:
             if shape is None: axes = broadcast(Array(axes), a)
@@ -360,12 +360,13 @@ def _random(name: str, args: tuple, kwargs: dict) -> Any:
 
 # %%
 #| export
-def _chosen(axes: tuple, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: int = 0, **_) -> Array:
+def _chosen(old: bool, axes: tuple, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: int = 0, **_) -> Array:
     "What `choice` takes from an array, or from the whole numbers below a size."
     x = lift(perform(np.arange, (a,), {}) if as_dim(a) is not None else a)
-    if not x.axes or axis != 0: refuse('choice from this', 'a size, or an array along its first axis', a)
+    if not x.axes or axis != 0 or old and x.ndim != 1: refuse('choice from this', 'a size, or an array along its first axis', a)
     least, n = Dim(1) if replace is True else entries(Array(axes)), x.axes[0].size
     if not (verdict := holds(claim(n, '>=', least))).holds: refuse(f'{least} are taken from {n}', f'{n} >= {least}', n, f'add where=["{n} >= {least}"]', verdict)
+    if p is not None and lift(p).ndim != 1: refuse('a probability for each', f'Vec<{n}>', lift(p))
     if p is not None and not (verdict := same(lift(p).axes[0].size, n)).holds: refuse('a probability for each', n, lift(p), verdict=verdict)
     return Array((*axes, *x.axes[1:]), x.dtype)
 
@@ -379,6 +380,10 @@ def _drawn(name: str, args: tuple, kwargs: dict) -> Range:
     low, high = kwargs.get('low', args[0] if args else 0), kwargs.get('high', args[1] if len(args) > 1 else None)
     if high is None: low, high = 0, low
     low, high = range_of(low), range_of(high)
+    more = bool(kwargs.get('endpoint'))
+    if low.low is not None and low.low == low.high and high.low is not None and high.low == high.high:
+        if not (verdict := holds(claim(low.low, '<', high.low + more))).holds:
+            refuse(f'nothing from {low.low} to {high.low}', f'{low.low} < {high.low}', high.low, f'add where=["{high.low} > {low.low}"]', verdict)
     if None in (low.low, high.high): return UNBOUNDED
     return Range(low.low, high.high if kwargs.get('endpoint') else high.high - 1)
 

@@ -8,19 +8,20 @@
 # %%
 #| hide
 #| export
-import inspect, re, time
+import inspect, re, time, types
 from dataclasses import dataclass
-from typing import Any, Callable
+from functools import reduce
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
-from bendml.shape.facts import Claim, Facts, assume, bound, claim, parse_claim
+from bendml.shape.facts import Claim, Facts, assume, bound, claim, decide, parse_claim
 from bendml.shape.messages import Place, ShapeError, place_at, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, Signature, SizeSpec, TupleSpec, spelled
 from bendml.shape.trace import Trace, choose, current, refuse, tracing
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
-from bendml.shape.ranges import GIVEN, bounded, ranged
+from bendml.shape.ranges import GIVEN, UNBOUNDED, Known, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
 from bendml.shape.states import Turns, fingerprint, outside
@@ -181,6 +182,8 @@ class Report:
     decided: tuple[tuple[str, int], ...]  # how many questions the normal form, trying and z3 have answered
     requires: tuple[Claim, ...]           # conditions on sizes that the function checks itself
     result: str                           # the shape of what it returns
+    unless: tuple[tuple[Claim, ...], ...] = ()  # conditions under which it raises, each of several that hold together
+    writes: tuple[str, ...] = ()          # the parameters into whose arrays it may write
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
@@ -369,12 +372,17 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
                          hint='annotate the function that has this loop', place=place_of_code(f.__code__))
     if copy is None:
         raise ShapeError(f'{f.__name__} cannot be traced: its source is not there', place=place_of_code(f.__code__))
+    writes = set()
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
+        given = signature.python.bind(*args, **kwargs).arguments
+        for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
         result = copy(*args, **kwargs)
+        writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
         if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if signature.result is not None: _result_fits(signature.result, result, trace, f)
@@ -389,8 +397,20 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     decided = {}
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
-    return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
-                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)))
+    requires, unless = _required(paths, where)
+    return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), unless, tuple(sorted(writes)))
+
+
+# %%
+#| export
+def _arrays_in(value: Any) -> Iterator[Array]:
+    "The arrays that an argument holds."
+    if type(value) is Array: yield value
+    elif isinstance(value, dict | list | tuple):
+        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
+    elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
+        for v in vars(value).values(): yield from _arrays_in(v)
 
 
 # %%
@@ -414,29 +434,36 @@ def _result_fits(spec: Any, result: Any, trace: Trace, f: Callable) -> None:
 #| export
 def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
     "The identities of the axes that nothing may reduce over."
-    found = {}
-    def visit(v):
-        if type(v) is Array: found.update({a.id: str(a.size) for a in v.axes if str(a.size) in keep})
-        elif isinstance(v, list | tuple): [visit(x) for x in v]
-        elif isinstance(v, dict): [visit(x) for x in v.values()]
-    visit(values)
-    return found
+    return {a.id: str(a.size) for x in _arrays_in(values) for a in x.axes if str(a.size) in keep}
 
 
 # %%
 #| export
-def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
-    "The conditions on sizes whose failure makes the function raise; a caller must meet them."
-    known = len(start_facts(where).claims)
-    found: list[Claim] = []
-    for p in sorted((p for p in paths if p.raised and not p.endless), key=lambda p: len(p.trace.facts.claims)):
-        made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
-        if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
-    return tuple(found)
+def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[tuple[Claim, ...], tuple[tuple[Claim, ...], ...]]:
+    "The conditions on sizes whose failure makes the function raise, and those that make it raise together; a caller must meet them."
+    start = start_facts(where)
+    made = lambda p: [c for c in p.trace.facts.claims[len(start.claims):] if c.text]
+    done = [made(p) for p in paths if not p.raised]
+    found, together = [], []
+    for p in sorted((p for p in paths if p.raised and not p.endless), key=lambda p: len(made(p))):
+        named = [c for c in made(p) if "'" not in c.text]
+        if len(named) != len(p.trace.made) and not _by_sizes(start, named, done): continue  # it depends on numbers
+        left = [c for c in named if c not in found and not decide(start, c).holds]
+        if len(left) == 1: found.append(~left[0])
+        elif left and tuple(left) not in together: together.append(tuple(left))
+    return tuple(found), tuple(together)
 
 
 # %%
-from bendml.shape.annotations import Mat, Vec, L, read_signature
+#| export
+def _by_sizes(start: Facts, claims: list[Claim], done: list[list[Claim]]) -> bool:
+    "Does no way through the function return where these claims hold?"
+    facts = reduce(assume, claims, start)
+    return all(any(decide(facts, ~c).holds for c in way) for way in done)
+
+
+# %%
+from bendml.shape.annotations import Int, Mat, Vec, L, read_signature
 B = Dim('B')
 
 def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L[128]]:
@@ -445,6 +472,20 @@ def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L
 
 report = check(layer, read_signature(layer))
 report, report.requires
+
+
+# %% [markdown]
+# Where several conditions together make it raise, a caller must rule out that they all hold. And what a function may write
+# into is noted, since its caller knows nothing of those numbers afterwards.
+
+# %%
+def either(x: Mat[B, L[784]], i: Int[Vec[B]]) -> Mat[B, L[784]]:
+    assert len(x) == 3 or len(x) == 4
+    i += 1
+    return x
+
+report = check(either, read_signature(either))
+report.unless, report.writes
 
 # %% [markdown]
 # Sizes that fail are stated only as far as they fail for certain. Here they hang on how often a condition was so.

@@ -595,3 +595,99 @@ class Timer:
 @typed
 def timed(x: Vec[n]) -> Vec[n]:
     with Timer() as _t, np.errstate(all='ignore'): return x/2
+
+
+@typed
+def first_turn_begins(x: Mat[n, d]) -> Vec[d]:
+    for i in range(len(x)):
+        if i == 0: total = x[i]
+        else: total = total + x[i]
+    return total
+
+
+@typed
+def first_of_a_hundred_begins(x: Vec[d]) -> Vec[d]:
+    for i in range(100):
+        if i == 0: total = x
+        if i > 5: total = total + x/i
+    return total
+
+
+@typed
+def the_best_of_all(x: Vec[n]) -> float:
+    best, most = 0, 0.0
+    for i, value in enumerate(x):
+        if value > most: best, most = i, value
+    return x[best]
+
+
+@typed
+def table_with_borders(x: Mat[n, m]) -> Mat[n, m]:
+    best = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            if i == 0 and j == 0: best[i, j] = x[i, j]
+            elif i == 0: best[i, j] = x[i, j] + best[i, j - 1]
+            elif j == 0: best[i, j] = x[i, j] + best[i - 1, j]
+            else: best[i, j] = x[i, j] + min(best[i - 1, j], best[i, j - 1])
+    return best
+
+
+@typed
+def elements_alike(x: Mat[n, d], y: Vec[d]) -> tuple[Mat[n, d], Vec[n]]:
+    return np.stack([row if row.sum() > 0 else y for row in x]), np.array([i if row.sum() > 0 else 0.5 for i, row in enumerate(x)])
+
+
+@typed
+def columns_meant(x: Mat[B, d], w: Vec[d], y: Vec[B], z: Mat[n, d]) -> tuple[Mat[B, B], Vec[B], Mat[B, n], Mat[B, 1]]:
+    p = x @ w.reshape(-1, 1)
+    return p[:, 0][:, None] - y, p[:, 0] - y, (x**2).sum(1, keepdims=True) + (z**2).sum(1) - 2*x @ z.T, p - y.reshape(-1, 1)
+
+
+@typed
+def scales(x: Vec[n], i: Int[Vec[n]]) -> Vec[n]:
+    own = i.copy()
+    own += 1
+    return x*own
+
+
+@typed
+def index_that_a_callee_copies(x: Vec[n]) -> float:
+    i = np.arange(len(x))
+    return scales(x, i)[i].sum()
+
+
+@typed
+def not_both_small(x: Mat[n, m]) -> Mat[n, m]:
+    if len(x) < 3 and x.shape[1] < 3: raise ValueError('small')
+    return x
+
+
+@typed(where='n >= 3')
+def one_is_large(x: Mat[n, m]) -> Mat[n, m]: return not_both_small(x)
+
+
+@typed
+def negative_sum_raises(x: Vec[n]) -> Vec[n]:
+    if len(x) > 5 and x.sum() < 0: raise ValueError('negative')
+    return x
+
+
+@typed
+def it_depends_on_numbers(x: Vec[m]) -> Vec[m]: return negative_sum_raises(x)
+
+
+@typed(keep='B T')
+def keep_attention(x: Arr[B, T, C], w: Mat[C, C]) -> Arr[B, T, C]:
+    scores = x @ x.swapaxes(1, 2)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    mixed = np.einsum('bts,bsc->btc', e/e.sum(-1, keepdims=True), x @ w)
+    return mixed[:, ::-1][:, ::-1] + np.tril(np.ones((x.shape[1], x.shape[1]))) @ x
+
+
+@typed
+def doubled(x: Mat[n, d]) -> Mat[n, d]: return 2*x
+
+
+@typed(keep='B')
+def keep_call(x: Mat[B, d], w: Mat[d, m]) -> Vec[B]: return (doubled(x) @ w).sum(1)

@@ -888,3 +888,220 @@ def suppressed(x: Vec[n]) -> Vec[n]:
         np.linalg.cholesky(np.eye(2)*x[0])
         y = x
     return y
+
+
+@typed
+def first_meets_third(x: Vec[d], y: Vec[m], z: Mat[n, p]) -> Vec[m]:
+    "axis -1 has size d on the left and m on the right"
+    acc = out = y
+    for i in range(len(z)):
+        if i == 0: acc = x
+        if i == 2: out = acc + y
+    return out
+
+
+@typed
+def early_meets_late(x: Vec[d], y: Vec[m]) -> Vec[m]:
+    "axis -1 has size d on the left and m on the right"
+    acc = out = y
+    for i in range(100):
+        if i == 50: acc = x
+        if i == 70: out = acc + y
+    return out
+
+
+@typed
+def first_meets_third_nested(x: Mat[n, n], y: Vec[m], v: Vec[k]) -> Vec[m]:
+    "axis -1 has size m on the left and k on the right"
+    b = y
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if i < 1 and j < 1: b = v
+            if i > 5 and j > 5: y = y + b
+    return y
+
+
+@typed(where='n >= 4')
+def kept_from_any_turn(x: Vec[n]) -> Vec['n-1']:
+    "the result has size i on axis 0, not n - 1"
+    out = x[1:]
+    for i in range(len(x)):
+        if i % 2 == 1: out = x[:i]
+    return out
+
+
+@typed
+def elements_differ(x: Vec[n], y: Vec[m], z: Mat[k, d]) -> float:
+    "the elements of this list differ"
+    return np.stack([x if row.sum() > 0 else y for row in z]).sum()
+
+
+@typed
+def first_element_differs(x: Vec[n], y: Vec[m], z: Mat[k, d]) -> float:
+    "the elements of this list differ"
+    return np.stack([x if i == 0 else y for i in range(len(z))]).sum()
+
+
+@typed
+def column_of_a_product(x: Mat[B, d], w: Vec[d], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((x @ w[:, None] - y)**2).mean()
+
+
+@typed
+def column_of_a_layer(x: Mat[B, d], w: Vec[d], b: float, y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((x @ w.reshape(-1, 1) + b - y)**2).mean()
+
+
+@typed
+def column_of_einsum(x: Mat[B, d], w: Vec[d], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((np.einsum('bd,dk->bk', x, w[:, None]) - y)**2).mean()
+
+
+@typed
+def column_of_stack(x: Vec[B], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((np.stack([x], 1) - y)**2).mean()
+
+
+@typed
+def column_of_atleast_2d(x: Vec[B], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((np.atleast_2d(x).T - y)**2).mean()
+
+
+@typed
+def column_and_row_of_two_names(x: Mat[B, 1], y: Vec[m]) -> float:
+    "pairs Mat<B, 1> with Vec<m>, which makes every combination"
+    return ((x - y)**2).mean()
+
+
+@typed
+def clears(mask: Bool[Vec[n]]) -> float:
+    if len(mask) > 3 and mask.any(): mask[:] = False
+    return 0.0
+
+
+@typed
+def shifts(i: Int[Vec[n]]) -> float:
+    view = i[:2]
+    view += 1
+    return 0.0
+
+
+@typed
+def shifts_in_turn(i: Int[Vec[n]]) -> float: return shifts(i)
+
+
+@typed
+def three_or_four(x: Vec[n]) -> Vec[n]:
+    assert len(x) == 3 or len(x) == 4
+    return x
+
+
+@typed
+def not_both_small(x: Mat[n, m]) -> Mat[n, m]:
+    scale = 2 if x.sum() > 0 else 3
+    if len(x) < 3 and x.shape[1] < 3: raise ValueError('small')
+    return x*scale
+
+
+@typed
+def mask_that_a_callee_writes(x: Vec[n], y: Vec[n]) -> float:
+    "multiply: axis -1 has size"
+    mask = x > 0
+    some = x[mask]
+    clears(mask)
+    return (some*y[mask]).sum()
+
+
+@typed
+def index_that_a_callee_writes(x: Vec[n]) -> float:
+    "nothing bounds the numbers of this index"
+    i = np.arange(len(x))
+    shifts_in_turn(i)
+    return x[i].sum()
+
+
+@typed
+def neither_three_nor_four(x: Vec[m]) -> Vec[m]:
+    "needs n == 3 or n == 4"
+    return three_or_four(x)
+
+
+@typed
+def both_small(x: Mat[n, m]) -> Mat[n, m]:
+    "needs n >= 3 or m >= 3"
+    return not_both_small(x)
+
+
+@typed(keep='B')
+def keep_einsum(x: Mat[B, d]) -> Vec[d]:
+    "sums over an axis that is B"
+    return np.einsum('bd->d', x)
+
+
+@typed(keep='B')
+def keep_product(x: Mat[B, d]) -> Vec[d]:
+    "sums over an axis that is B"
+    return np.ones(len(x)) @ x
+
+
+@typed(keep='B')
+def keep_gram(x: Mat[B, d]) -> Mat[d, d]:
+    "sums over an axis that is B"
+    return x.T @ x
+
+
+@typed(keep='B')
+def keep_tensordot(x: Mat[B, d], y: Mat[B, m]) -> Mat[d, m]:
+    "sums over an axis that is B"
+    return np.tensordot(x, y, axes=([0], [0]))
+
+
+@typed(keep='B')
+def keep_running(x: Mat[B, d]) -> Mat[B, d]:
+    "reduces over axis -2, which is B"
+    return x.cumsum(0)
+
+
+@typed(keep='B', where='B >= 2')
+def keep_slice(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x[1:].sum(0)
+
+
+@typed(keep='B')
+def keep_mask(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x[x[:, 0] > 0].sum(0)
+
+
+@typed(keep='B')
+def keep_index(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x[np.argsort(x[:, 0])].sum(0)
+
+
+@typed(keep='B')
+def keep_merged(x: Arr[B, n, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x.reshape(-1, x.shape[2]).mean(0)
+
+
+@typed(keep='B')
+def keep_joined(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return np.concatenate([x, x]).mean(0)
+
+
+@typed
+def column_sums(x: Mat[B, d]) -> Vec[d]: return x.sum(0)
+
+
+@typed(keep='B')
+def keep_call(x: Mat[B, d]) -> Vec[d]:
+    "takes an axis that is B, and returns none"
+    return column_sums(x)
