@@ -129,7 +129,7 @@ def _mutual(pairs: list, a: Array, b: Array, second: int) -> None:
 def _every_combination(a: Array, b: Array, operand: int, big: Array | None = None, small: Array | None = None) -> None:
     sizes = ', '.join(str(y if x == 1 else x) for x, y in zip((1,)*(b.ndim - a.ndim) + a.sizes, (1,)*(a.ndim - b.ndim) + b.sizes))
     refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled((big or a).sizes), spelled((small or b).sizes),
-           'write [:, None] on one of them, or [..., 0] on the other, so that both have the same number of axes', Verdict(False, _two(a, b)), operand)
+           'write [:, None] on one of them, or [..., 0] on the other, so that both have the same number of axes', Verdict(False, _two(a, b)), operand, 'that is not meant')
 
 # %% ../../nbs/22b_elementwise.ipynb #95214016
 def _two(a: Array, b: Array) -> tuple[tuple[str, int], ...]:

@@ -56,7 +56,8 @@ def _turns(turns: Turns, watched: Watched, name: str, loose: tuple[str, ...]) ->
         still, done, step = int(_unchanged(start, before, {})), 0, {}  # so many turns, one after the other, have changed nothing
         k = unknown(name, None, f'the number of a later turn of the loop in line {watched.line}, from 0', 'index').size
         while True:
-            trace.facts = assume(assume(_later(base, trace, k), claim(k, '>=', 1)), claim(k + done, '<=', turns.count - 1))
+            within = claim(turns.count, '>=', done + 2), claim(k, '>=', 1), claim(k + done, '<=', turns.count - 1)
+            trace.facts = reduce(assume, within, _later(base, trace, k))
             watched.renew(done > 0)
             yield turns.item(k + done)
             lists.turn()

@@ -492,13 +492,14 @@ def cov(m, y=None, rowvar=True, *_, **more):
     if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
     if more.keys() & {'fweights', 'aweights'}: refuse('weights have no rule', hint='declare the shapes of a function that calls it with @typed')
     if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
-    if x.ndim < 2: return number()
+    kind = np.result_type(x.dtype, float)
+    if x.ndim < 2: return number(kind)
     n = x.axes[0 if rowvar else 1]
     may_reduce(x, 1 if rowvar else 0)
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
         refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
                'np.atleast_2d of the result, with where=', verdict, 0)
-    return Array((n, apart((n,), n)))
+    return Array((n, apart((n,), n)), kind)
 
 
 # %%
