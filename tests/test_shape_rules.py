@@ -270,6 +270,7 @@ CASES = [  # (what, the program, its arguments' shapes: names are sizes, "i:" wh
     ('gradient spacing', lambda x: np.gradient(x, 0.5, edge_order=2), 'a+3 4'),
     ('searchsorted sorter', lambda x, y: np.searchsorted(x, y, sorter=np.argsort(x)), 'a', 'b c'),
     ('diff twice', lambda x, y: np.diff(x, n=2, axis=0, prepend=y), 'a b', 'c b'),
+    ('diff of several kinds', lambda x, i: (np.diff(i, prepend=x), np.diff(i > 0, append=x), np.diff(i > 0), np.diff(x, 0, prepend=i)), 'a', 'i:b'),
     ('delete several', lambda x: np.delete(x, [0, 2], axis=1), 'a 5'),
     ('norm of a matrix', lambda x: (np.linalg.norm(x, 'fro'), np.linalg.norm(x, axis=(0, 1)), np.linalg.norm(x, 1, axis=0)), 'a+1 b+1'),
     ('choice', lambda x, p: np.random.default_rng(0).choice(x, 3, p=np.full(len(p), 1/len(p))), 'a+1 b', 'a+1'),

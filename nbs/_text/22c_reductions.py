@@ -227,16 +227,17 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
     if not (verdict := holds(claim(as_dim(n), '>=', 0))).holds: refuse(f'{n} differences', 'at least 0', n, verdict=verdict)
-    size = x.axes[i].size - as_dim(n)
-    for more in (lift(v) for v in (prepend, append) if v is not None):
+    if as_dim(n) == 0: return x  # whatever is put before or after it
+    size, added = x.axes[i].size - as_dim(n), [lift(v) for v in (prepend, append) if v is not None]
+    if added and not holds(claim(as_dim(n), '>=', 1)).holds: refuse(f'{n} differences', 'at least 1', n)
+    for more in added:
         if more.axes and more.ndim != x.ndim: refuse('as many axes as the array has', x, more)
         if more.axes: _same_shape(*(Array(b for k, b in enumerate(v.axes) if k != i) for v in (x, more)))
         size = size + (more.axes[i].size if more.axes else 1)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
-    kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
-    one = n == 1 and prepend is None and append is None
+    kind = np.result_type(x.dtype, *(more.dtype for more in added))  # of NumPy's arrays: a bool stays one
     return ranged(Array((inherit(axis_(size), b) if k == i else b for k, b in enumerate(x.axes)), kind),
-                  computed(np.subtract, [x, x]) if one else UNBOUNDED)
+                  computed(np.subtract, [x, x]) if n == 1 and not added else UNBOUNDED)
 
 
 # %%
