@@ -691,3 +691,37 @@ def doubled(x: Mat[n, d]) -> Mat[n, d]: return 2*x
 
 @typed(keep='B')
 def keep_call(x: Mat[B, d], w: Mat[d, m]) -> Vec[B]: return (doubled(x) @ w).sum(1)
+
+
+@typed
+def places_of_some(x: Vec[n]) -> float:
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0: found.append(i)
+    if not len(found): return 0.0
+    return x[np.array(found)].sum()
+
+
+@typed
+def first_element_alike(x: Mat[n, d]) -> Mat[n, d]:
+    out = []
+    for i, row in enumerate(x): out.append(row if i else 0*row)
+    return np.stack(out)
+
+
+@typed
+def flag_and_counter(x: Vec[n]) -> Vec[n]:
+    done, turns = False, 0
+    while not done and turns < 100:
+        x, turns = x/2, turns + 1
+        done = x.max() < 1
+    return x
+
+
+@typed
+def known_turns_with_conditions(x: Vec[n]) -> Vec[n]:
+    i = 0
+    while i < 3:
+        if x.sum() > 0: x = x/2
+        i += 1
+    return x

@@ -1105,3 +1105,85 @@ def column_sums(x: Mat[B, d]) -> Vec[d]: return x.sum(0)
 def keep_call(x: Mat[B, d]) -> Vec[d]:
     "takes an axis that is B, and returns none"
     return column_sums(x)
+
+
+@typed
+def a_triangle_of_rows(x: Mat[n, d]) -> Mat['n*(n-1)', d]:
+    "the result has size c on axis 0, not n**2 - n"
+    out = []
+    for i in range(len(x)):
+        for _j in range(i): out.append(x[0])
+    return np.stack(out)
+
+
+@typed
+def places_of_some_in_one(x: Vec[n]) -> float:
+    "indices up to n - 1 of an axis of size 1"
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0: found.append(i)
+    if not len(found): return 0.0
+    return x[:1][np.array(found)].sum()
+
+
+@typed
+def place_of_any_turn(x: Vec[n]) -> float:
+    "of an axis of size 1"
+    best = 0
+    for i in range(len(x)):
+        if x[i] > 0: best = i
+    return x[:1][best]
+
+
+@typed
+def places_of_any_turn(x: Vec[n]) -> Vec[n]:
+    "best may keep its value of an earlier turn of the loop, and that depends on which one"
+    best = 0, 0
+    for i in range(len(x)):
+        if x[i] > 0: best = i, i + 1
+    return x[:best[1]] if best[1] == len(x) else x
+
+
+@typed
+def flag_of_the_first_turn(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "the result has size m on axis 0, not n"
+    seen, out = False, x
+    for i in range(len(x)):
+        if seen: out = y
+        if i == 4: seen = True
+    return out
+
+
+@typed
+def second_element_differs(x: Mat[n, d], y: Vec[m]) -> Mat[n, d]:
+    "a list gets different elements in each turn"
+    out = []
+    for i, row in enumerate(x): out.append(y if i == 1 else row)
+    return np.stack(out)
+
+
+@typed
+def three_elements(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size c on axis 0, not n"
+    out = []
+    for i, row in enumerate(x):
+        if i < 3: out.append(row)
+    return np.stack(out)
+
+
+@typed
+def a_state_that_ends_it(x: Vec[n]) -> Vec[n]:
+    "the result has size 1 on axis 0, not n"
+    state = 0
+    while state != 2:
+        if x.sum() > 0: state = (state + 1) % 3
+        if state == 2: x = x[:1]
+    return x
+
+
+@typed
+def third_turn_of_while(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "changes its shape in each turn of the loop"
+    a = b = c = x
+    while x.sum() > 0: c, b, a = b, a, y
+    return c
