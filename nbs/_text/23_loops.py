@@ -7,9 +7,10 @@
 
 # %% [markdown]
 # A loop over the rows of an array has as many turns as there are rows, and that is not known. So the first turn is traced, at
-# index 0, and then one at an index `k` of which only `k >= 1` is known. If that turn leaves every variable in the shape in which it found it, then it has that shape after
-# any number of turns, by induction. If it does not, one more is traced, at `k + 1`, which must leave what the one at `k`
-# left, with `k + 1` for `k`. What differs (an array that grows, an attribute that is counted up) is refused.
+# index 0, and then one at an index `k` of which only `k >= 1` is known. If that turn leaves every variable in the shape in
+# which it found it, then it has that shape after any number of turns, by induction. If it does not, one more is traced, at
+# `k + 1`, which must leave what the one at `k` left, with `k + 1` for `k`. What differs (an array that grows, an attribute
+# that is counted up) is refused.
 
 # %%
 #| hide
