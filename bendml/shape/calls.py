@@ -22,7 +22,7 @@ from .symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symb
 from .ranges import unknown
 from .elementwise import lift
 from .states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
-from .loops import comprehension, each, loop, tick, while_loop
+from .loops import Yields, comprehension, each, loop, tick, while_loop
 from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from .drawing import draw
@@ -54,7 +54,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return draw(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
-    if isinstance(f, types.FunctionType): return _entered(f, args, kwargs)
+    if isinstance(f, types.FunctionType):
+        result = _entered(f, args, kwargs)
+        return Yields(result) if isinstance(result, types.GeneratorType) and _traced(f) else result
     if isinstance(f, type): return _instance(f, args, kwargs)
     if isinstance(f, np.vectorize): return perform('vectorize', (f, *args), kwargs)
     method = getattr(type(f), '__call__', None)
@@ -165,6 +167,12 @@ def _length(values: Any) -> Any:
     if type(values) is Array: return Array.__len__(values)
     return size_value(values.count) if isinstance(values, Turns) else len(values)
 
+# %% ../../nbs/23c_calls.ipynb #a3e31fcb
+def _enumerated(values: Any, start: int = 0) -> Any:
+    if not isinstance(values, Yields): return enumerated(values, start)
+    number = lambda: size_value(as_dim(start) + unknown('i', 0, 'the number of a turn of the loop over {it} ({at})').size)
+    return Yields(values.generator, lambda v: (number(), v))
+
 # %% ../../nbs/23c_calls.ipynb #a8a2262c
 def _float(value: Any = 0.0) -> Any:
     if type(value) is Array: one_entry(value, 'float()')
@@ -247,7 +255,7 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 
 # %% ../../nbs/23c_calls.ipynb #73c9b430
 SPECIAL: dict[Any, Callable] = {
-    len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
+    len: _length, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed,

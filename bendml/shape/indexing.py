@@ -14,10 +14,10 @@ import numpy as np
 from .sizes import Dim
 from .facts import claim
 from .annotations import spelled
-from .trace import branch, holds, refuse
-from .symbols import METHODS, Array, Axis, as_dim, axis, entries, number, one_entry, perform, rule
+from .trace import branch, current, holds, refuse
+from .symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
 from .ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
-from .elementwise import broadcast, elementwise, filled, lift, same, stored
+from .elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from .reductions import axis_number
 from .moves import ravel
 
@@ -43,7 +43,7 @@ def slice_axis(a: Axis, s: slice) -> Axis:
     stop = last if s.stop is None else _clamped(_position(s.stop, a), a, forward)
     length = -((start - stop)//step) if forward else -((stop - start)//-step)
     if not branch(claim(length, '>=', 0)): return axis(0)
-    return a if forward and same(length, a.size).holds and step == 1 else axis(length)
+    return a if forward and same(length, a.size).holds and step == 1 else inherit(axis(length), a)
 
 # %% ../../nbs/22g_indexing.ipynb #6ce7e489
 def _position(value: Any, a: Axis) -> Dim:
@@ -82,7 +82,7 @@ def getitem(x, index):
         if p is None: axes.append(axis(1, one='written'))
         elif isinstance(p, slice): axes.append(slice_axis(x.axes[i], p)); i += 1
         elif type(p) is Array and p.dtype == bool: i = _mask(x, p, i, arrays, axes, spots)
-        elif type(p) is Array: _index_array(x.axes[i], p); arrays.append(p); spots.append(len(axes)); axes.append(None); i += 1
+        elif type(p) is Array: _index_array(x.axes[i], p); arrays.append(_taken(p, x.axes[i])); spots.append(len(axes)); axes.append(None); i += 1
         else:
             if (dim := as_dim(p)) is None: refuse(f'an index is {p!r}', 'a number, slice, mask or array', p, operand=1)
             _in_range(dim, x.axes[i])
@@ -96,10 +96,16 @@ def _mask(x: Array, mask: Array, i: int, arrays: list, axes: list, spots: list) 
     for k, a in enumerate(mask.axes):
         if not (verdict := same(a.size, x.axes[i + k].size)).holds:
             refuse('the mask has another shape', spelled(b.size for b in x.axes[i:i + mask.ndim]), mask, verdict=verdict, operand=1)
-    arrays.append(Array((picked(mask),), int))
+    arrays.append(_taken(Array((picked(mask),), int), *x.axes[i:i + mask.ndim]))
     spots.append(len(axes))
     axes.append(None)
     return i + mask.ndim
+
+# %% ../../nbs/22g_indexing.ipynb #541336d8
+def _taken(index: Array, *old: Axis) -> Array:
+    "An index, with axes of its own if nothing may reduce over what it picks from."
+    if not {a.id for a in old} & current().state.get('kept', {}).keys(): return index
+    return Array((inherit(axis(a.size, one=a.one), *old) for a in index.axes), index.dtype)
 
 # %% ../../nbs/22g_indexing.ipynb #6b4ccb52
 def _index_array(a: Axis, index: Array) -> None:
@@ -122,10 +128,10 @@ def _within_axis(r: Range, a: Axis) -> None:
                f'np.clip(..., 0, {a.size - 1}), or % {a.size}; or take it as a parameter, with where="i < {a.size}"', operand=1)
     if not (verdict := holds(claim(r.high, '<', a.size))).holds:
         hint = f'add where=["{r.high + 1} <= {a.size}"]' if verdict.fails_at else f'np.minimum(..., {a.size - 1})'
-        refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1)
+        refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1, f'an index is {r.high}')
     if not (verdict := holds(claim(r.low, '>=', -a.size))).holds:
         refuse(f'indices down to {r.low} of an axis of size {a.size}', f'{r.low} >= {-a.size}', f'{r.low} < {-a.size}',
-               f'np.maximum(..., {-a.size}), or count from the front', verdict, 1)
+               f'np.maximum(..., {-a.size}), or count from the front', verdict, 1, f'an index is {r.low}')
 
 # %% ../../nbs/22g_indexing.ipynb #1002b0d1
 def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
@@ -166,10 +172,14 @@ METHODS |= {'fill': 'fill', 'item': 'item'}
 
 @rule(np.copyto)
 def copyto(dst, src, casting='same_kind', where=True):
+    if where is not True: chosen(lift(dst), where)
     stored(elementwise(np.positive, [src]) if lift(src).dtype != bool else lift(src), dst)
 
 @rule(np.fill_diagonal)
-def fill_diagonal(a, val, wrap=False): written(a, range_of(lift(val)))
+def fill_diagonal(a, val, wrap=False):
+    if a.ndim < 2 or a.ndim > 2 and not all(same(b.size, a.axes[0].size).holds for b in a.axes): refuse('a matrix, or equal sizes', 'Mat<m, n>', a, operand=0)
+    if lift(val).axes and not (verdict := holds(claim(entries(lift(val)), '>=', 1))).holds: refuse('nothing to fill with', 'at least one entry', lift(val), verdict=verdict)
+    written(a, range_of(lift(val)))
 
 # %% ../../nbs/22g_indexing.ipynb #28509388
 @rule(np.take)
@@ -177,7 +187,7 @@ def take(a, indices, axis=None, out=None, mode='raise'):
     x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
     i = 0 if axis is None else axis_number(axis, x.ndim)
     if mode == 'raise' or ids.dtype.kind not in 'iu': _index_array(x.axes[i], ids)
-    return filled(copied(x, Array((*x.axes[:i], *ids.axes, *x.axes[i + 1:]), x.dtype)), out)
+    return filled(copied(x, Array((*x.axes[:i], *_taken(ids, x.axes[i]).axes, *x.axes[i + 1:]), x.dtype)), out)
 
 # %% ../../nbs/22g_indexing.ipynb #f388d907
 @rule(np.take_along_axis)

@@ -15,7 +15,7 @@ import numpy as np
 from .sizes import Dim
 from .facts import claim
 from .trace import holds, refuse
-from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, is_symbolic, rule
+from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, inherit, is_symbolic, rule
 from .ranges import Range, copied, range_of, ranged, union, unknown, view
 from .elementwise import filled, lift, same
 from .reductions import axis_, axis_number, not_empty
@@ -40,7 +40,7 @@ def concatenate(arrays, axis=0, out=None, dtype=None, casting=None):
     for k, (x, n) in enumerate(found):
         _same_elsewhere(first, x, i, k)
         total = total + x.axes[i].size*n
-    whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else axis_(total)
+    whole = first.axes[i] if len(found) == 1 and found[0][1] == 1 else inherit(axis_(total), *(x.axes[i] for x, _ in found))
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
     return filled(ranged(Array((*first.axes[:i], whole, *first.axes[i + 1:]), kind), _together(found)), out)
 
@@ -67,7 +67,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting=None):
         total = total + n
     i = axis_number(axis, first.ndim + 1)
     kind = dtype or np.result_type(*(x.dtype for x, _ in found))
-    whole = axis_(total, one='written' if total == 1 else '')
+    whole = axis_(total)
     return filled(ranged(Array((*first.axes[:i], whole, *first.axes[i:]), kind), _together(found)), out)
 
 # %% ../../nbs/22f_joining.ipynb #cdb9d825
@@ -118,7 +118,7 @@ def _pieces(x: Array, i: int, starts: list[Dim], ends: list[Dim]) -> list[Array]
     for a, b in zip(starts, ends):
         if not (verdict := holds(claim(a, '<=', b))).holds:
             refuse(f'a piece from {a} to {b}', f'{a} <= {b}', f'{a} > {b}', verdict=verdict, operand=1)
-    return [view(x, Array((*x.axes[:i], axis(b - a), *x.axes[i + 1:]), x.dtype)) for a, b in zip(starts, ends)]
+    return [view(x, Array((*x.axes[:i], inherit(axis(b - a), x.axes[i]), *x.axes[i + 1:]), x.dtype)) for a, b in zip(starts, ends)]
 
 # %% ../../nbs/22f_joining.ipynb #04f58607
 @rule(np.split)
@@ -151,11 +151,13 @@ def array_split(ary, indices_or_sections, axis=0):
     if n.const is None or n.const < 1: refuse(f'split into {n} pieces', 'a known number of pieces', n, operand=1)
     whole = x.axes[i].size
     sizes = [(whole + n.const - 1 - k)//n for k in range(n.const)]  # the first ones are longer by one
-    return [view(x, Array((*x.axes[:i], axis_(s), *x.axes[i + 1:]), x.dtype)) for s in sizes]
+    return [view(x, Array((*x.axes[:i], inherit(axis_(s), x.axes[i]), *x.axes[i + 1:]), x.dtype)) for s in sizes]
 
 # %% ../../nbs/22f_joining.ipynb #aff7d249
 @rule(np.vsplit)
-def vsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0)
+def vsplit(ary, indices_or_sections):
+    if lift(ary).ndim < 2: refuse('at least two axes are needed', 'Mat<m, n>', lift(ary), 'write np.split', operand=0)
+    return split(ary, indices_or_sections, 0)
 
 @rule(np.hsplit)
 def hsplit(ary, indices_or_sections): return split(ary, indices_or_sections, 0 if lift(ary).ndim == 1 else 1)
@@ -169,7 +171,7 @@ def repeat(a, repeats, axis=None):
     if n is None:
         return copied(x, Array((*x.axes[:i], unknown('k'), *x.axes[i + 1:]), x.dtype)) if _one_each(x.axes[i], lift(repeats)) else None
     shape_of(n)
-    return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size*n), *x.axes[i + 1:]), x.dtype))
+    return copied(x, Array((*x.axes[:i], inherit(axis_(x.axes[i].size*n), x.axes[i]), *x.axes[i + 1:]), x.dtype))
 
 # %% ../../nbs/22f_joining.ipynb #4ffb0ffd
 def _one_each(a: Axis, counts: Array) -> bool:
@@ -183,7 +185,7 @@ def tile(A, reps):
     x, n = lift(A), shape_of(reps)
     rank = max(x.ndim, len(n))
     own = [axis(1)]*(rank - x.ndim) + list(x.axes)
-    return copied(x, Array((a if r == 1 else axis(a.size*r) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype))
+    return copied(x, Array((a if r == 1 else inherit(axis(a.size*r), a) for a, r in zip(own, [Dim(1)]*(rank - len(n)) + n)), x.dtype))
 
 # %% ../../nbs/22f_joining.ipynb #3a1f28a2
 @rule(np.pad)
@@ -195,7 +197,7 @@ def pad(array, pad_width, mode='constant', **_):
     width = [tuple(w)*(3 - len(w)) if isinstance(w, list | tuple) else (w, w) for w in width]
     if len(width) == 1: width = width*x.ndim
     if len(width) != x.ndim: refuse('a width for each axis', f'{x.ndim} widths', f'{len(width)} widths', operand=1)
-    return Array((a if before == after == 0 else axis(a.size + b + c) for a, (before, after) in zip(x.axes, width) for b,
+    return Array((a if before == after == 0 else inherit(axis(a.size + b + c), a) for a, (before, after) in zip(x.axes, width) for b,
                   c in [shape_of((before, after))]), x.dtype)
 
 # %% ../../nbs/22f_joining.ipynb #65b9504c

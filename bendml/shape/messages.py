@@ -74,6 +74,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
         case ast.Subscript(value, index_): parts = [value, index_]
         case ast.Return(value): parts = [value]
         case ast.For(_, it): return it
+        case ast.While(test) | ast.If(test) | ast.IfExp(test): return test
         case _: parts = []
     return parts[index] if 0 <= index < len(parts) else node
 
@@ -88,7 +89,7 @@ def place_at(
     if line is None: return Place(code.co_filename, code.co_firstlineno, function=code.co_name)
     tree = source_tree(code.co_filename)
     node = _by_span(tree).get((line, end_line, column, end_column)) if tree else None
-    if node is not None and (index is not None or isinstance(node, ast.For)):
+    if node is not None and (index is not None or isinstance(node, ast.For | ast.While | ast.If | ast.IfExp)):
         line, end_line, column, end_column = _span(_operand(node, -1 if index is None else index, method))
     return Place(code.co_filename, line, column or 0, end_line, end_column or 0, code.co_name)
 
@@ -118,10 +119,12 @@ class ShapeError(TypeError):
         known: tuple[str, ...] = (),                     # what was assumed of the sizes
         place: Place | None = None,
         operand: int | None = None,                      # which operand is to blame
+        assumed: tuple[str, ...] = (),                   # what else must be so for it to fail, besides the sizes
     ):
         self.reason, self.hint = reason, hint
         self.expected, self.observed = None if expected is None else str(expected), None if expected is None else str(observed)
         self.fails_at, self.everywhere, self.known, self.place, self.operand = fails_at, everywhere, known, place, operand
+        self.assumed, self.surely, self.where = assumed, not assumed, ()  # `where` says what the names in it stand for
         super().__init__(reason)
 
     def __str__(self): return '\n'.join(_lines(self))
@@ -145,10 +148,16 @@ def _numbered(e: ShapeError) -> list[str]:
     lines.append(f'{_at(e)}{e.reason}')
     lines += _source(e.place)
     if e.known: lines.append('known    : ' + ', '.join(e.known))
-    if e.fails_at: lines.append('fails at : ' + ', '.join(f'{n} = {v}' for n, v in e.fails_at))
-    elif e.everywhere: lines.append('fails at : every size')
+    if e.fails_at or e.everywhere: lines.append(f'{_fails(e):9}: ' + (', '.join(f'{n} = {v}' for n, v in e.fails_at) or 'every size'))
+    if e.assumed and (e.fails_at or e.everywhere): lines.append('if       : ' + ', '.join(e.assumed))
+    lines += [f'where    : {w}' for w in e.where]
     if e.hint: lines.append(f'hint     : {e.hint}')
     return lines
+
+# %% ../../nbs/21_messages.ipynb #134184d5
+def _fails(e: ShapeError) -> str:
+    "Sizes fail for certain only if nothing else had to be so."
+    return 'fails at' if e.surely else 'may fail'
 
 # %% ../../nbs/21_messages.ipynb #0b2ce06d
 def _at(e: ShapeError) -> str:
@@ -177,10 +186,12 @@ def source_of(place: Place) -> str:
 def one_line(e: ShapeError) -> str:
     "`file:line:col: message`, the form that editors and CI read."
     facts = [] if e.expected is None else [f'expected {e.expected}, observed {e.observed}']
-    if e.fails_at: facts.append('fails at ' + ', '.join(f'{n} = {v}' for n, v in e.fails_at))
+    if e.fails_at: facts.append(f'{_fails(e)} '.replace('fail ', 'fail at ') + ', '.join(f'{n} = {v}' for n, v in e.fails_at))
+    if e.fails_at and e.assumed: facts.append('if ' + ', '.join(e.assumed))
+    facts += e.where
     if e.hint: facts.append(f'hint: {e.hint}')
-    where = f'{e.place}: ' if e.place else ''
-    return where + 'error: ' + '; '.join([e.reason, *facts])
+    at = f'{e.place}: ' if e.place else ''
+    return at + 'error: ' + '; '.join([e.reason, *facts])
 
 # %% ../../nbs/21_messages.ipynb #b85b21c7
 def as_record(e: ShapeError) -> dict:
@@ -188,7 +199,8 @@ def as_record(e: ShapeError) -> dict:
     p = e.place or Place('', 0)
     return {'file': p.file, 'line': p.line, 'column': p.column + 1, 'end_line': p.end_line or p.line, 'end_column': p.end_column + 1,
             'function': p.function, 'reason': e.reason, 'expected': e.expected, 'observed': e.observed,
-            'known': list(e.known), 'fails_at': dict(e.fails_at), 'hint': e.hint, 'called_from': list(e.callers)}
+            'known': list(e.known), 'fails_at': dict(e.fails_at), 'surely': e.surely, 'assumed': list(e.assumed), 'where': list(e.where), 'hint': e.hint,
+            'called_from': list(e.callers)}
 
 # %% ../../nbs/21_messages.ipynb #4e17fcc0
 def _page(e: ShapeError) -> str:

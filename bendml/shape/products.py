@@ -5,23 +5,23 @@
 # %% auto #0
 __all__ = ['METHODS', 'OPTIONS', 'meet', 'apart', 'matmul', 'dot', 'tensordot', 'inner', 'vdot', 'outer', 'kron', 'cross',
            'einsum', 'square', 'inv', 'matrix_power', 'det', 'slogdet', 'eigh', 'eigvalsh', 'solve', 'pinv', 'norm',
-           'matrix_rank', 'lstsq', 'multi_dot', 'softmax', 'logsumexp', 'lesser', 'svd', 'svdvals', 'qr', 'cov',
-           'trace']
+           'matrix_rank', 'lstsq', 'multi_dot', 'scipy_eigh', 'scipy_eigvalsh', 'softmax', 'logsumexp', 'lesser', 'svd',
+           'svdvals', 'qr', 'cov', 'trace']
 
 # %% ../../nbs/22d_products.ipynb #c5cf8457
 from dataclasses import replace
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
 from .sizes import Dim
 from .facts import claim
 from .annotations import spelled
-from .trace import branch, holds, refuse
-from .symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from .trace import branch, current, holds, refuse
+from .symbols import METHODS, OPS, Array, Axis, all_read, as_dim, axis, number, rule
 from .ranges import unknown
-from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
-from .reductions import axis_numbers, reduced
+from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same, unstretched
+from .reductions import axis_numbers, may_reduce, reduced
 
 # %% ../../nbs/22d_products.ipynb #041d33c1
 def meet(a: Axis, b: Axis, left: Array, right: Array) -> None:
@@ -66,6 +66,18 @@ def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
 
 # %% ../../nbs/22d_products.ipynb #408b92d7
+def _summed_over(gone: tuple[Axis, ...], axes: tuple[Axis, ...]) -> None:
+    "Refuse a product that sums over a kept axis of which the result has nothing left."
+    kept = current().state.get('kept', {})
+    for a in gone:
+        if a.id in kept and not any(kept.get(b.id) == kept[a.id] or b.size == a.size for b in axes):
+            refuse(f'sums over an axis that is {kept[a.id]}: keep={kept[a.id]!r} says that nothing may', hint='is it the right way round?')
+
+def _made(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    "The axes of a product: a 1 that was written in an operand is not written here."
+    return tuple(replace(a, one='') if a.one == 'written' else a for a in axes)
+
+# %% ../../nbs/22d_products.ipynb #3dc8b6d0
 @rule(np.matmul)
 def matmul(a, b, out=None, **_):
     x, y = lift(a, 0), lift(b, 1)
@@ -82,7 +94,8 @@ def matmul(a, b, out=None, **_):
     left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
     axes = (*batch, *((left,) if left else ()))
     if right: axes = (*axes, apart(axes, right))
-    return filled(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
+    _summed_over((row, column), axes)
+    return filled(Array((*batch, *_made(axes[len(batch):])), dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #c437393f
 def _transposed(x: Array, y: Array) -> str:
@@ -120,7 +133,8 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
     own, others = (tuple(a for i, a in enumerate(v.axes) if i not in gone) for v, gone in ((x, left), (y, right)))
     axes, others = _remaining([(x.axes[i], y.axes[j]) for i, j in zip(left, right)], own, others)
     for b in others: axes = (*axes, apart(axes, b))
-    return Array(axes, dtypes(np.multiply, [x, y])[0])
+    _summed_over((*(x.axes[i] for i in left), *(y.axes[j] for j in right)), axes)
+    return Array(_made(axes), dtypes(np.multiply, [x, y])[0])
 
 # %% ../../nbs/22d_products.ipynb #251746cc
 @rule(np.tensordot)
@@ -191,7 +205,8 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     for c in output:
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
-    return filled(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+    _summed_over(tuple(a for t, x in zip(terms, arrays) for c, a in zip(t, x.axes) if c not in output.replace('...', dots)), axes)
+    return filled(Array(_made(axes), dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
 # %% ../../nbs/22d_products.ipynb #353adc7b
 def _sides(terms: list[str], arrays: list[Array], output: str, found: dict[str, Axis]) -> dict[str, Axis]:
@@ -211,6 +226,7 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             if b.size == 1 and y is not x: b = a  # a size 1 stretches, as everywhere
             verdict = same(a.size, b.size)
             if not verdict.holds and (a.size != 1 or y is x):
+                if y is not x: verdict = unstretched(a.size, b.size, a.size, b.size)
                 refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
             if y is not x: meet(b, a, y, x)
             found[c] = (b, y)
@@ -238,7 +254,9 @@ def inv(a, **_):
 
 # %% ../../nbs/22d_products.ipynb #58dd202c
 @rule(np.linalg.matrix_power)
-def matrix_power(a, n): return inv(a)
+def matrix_power(a, n):
+    if as_dim(n) is None: refuse('a power that is no whole number', 'a whole number', n, operand=1)
+    return inv(a)
 
 # %% ../../nbs/22d_products.ipynb #f590cbbb
 @rule(np.linalg.det)
@@ -301,6 +319,10 @@ def lstsq(a, b, rcond=None):
 # %% ../../nbs/22d_products.ipynb #7309a31d
 @rule(np.linalg.multi_dot)
 def multi_dot(arrays, *, out=None):
+    ends = (1, 2)
+    for i, a in enumerate(arrays):
+        if lift(a).ndim not in (ends if i in (0, len(arrays) - 1) else (2,)): refuse(f'part {i} has {lift(a).ndim} axes', 'matrices, with vectors at the ends', a, operand=0)
+    if len(arrays) < 2: refuse('a product of fewer than two', 'at least two', len(arrays), operand=0)
     product = arrays[0]
     for a in arrays[1:]: product = matmul(product, a)
     return filled(product, out)
@@ -310,18 +332,40 @@ OPTIONS = {'check_finite', 'overwrite_a', 'overwrite_b', 'lapack_driver', 'assum
 
 def _as_in_scipy(name: str, f: Any) -> None:
     @rule(f'scipy.linalg.{name}')
-    def same_shape(*args, **kwargs): return OPS[f].shape(*args, **{k: v for k, v in kwargs.items() if k not in OPTIONS})
+    def same_shape(*args, **kwargs):
+        options = {k: v for k, v in kwargs.items() if k not in OPTIONS}
+        all_read(name, OPS[f].shape, options)
+        return OPS[f].shape(*args, **options)
 
 # %% ../../nbs/22d_products.ipynb #8299ba62
-for _name in 'inv det cholesky eigh eigvalsh solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
+for _name in 'inv det cholesky solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
 _as_in_scipy('solve_triangular', np.linalg.solve)
 for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
+@rule('scipy.linalg.eigh')
+def scipy_eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
+    if b is not None and not (verdict := same(square(lift(a)).size, square(lift(b)).size)).holds:
+        refuse('both matrices have one size', lift(a), lift(b), verdict=verdict, operand=1)
+    values, vectors = eigh(a)
+    return values if eigvals_only else (values, vectors)
+
+@rule('scipy.linalg.eigvalsh')
+def scipy_eigvalsh(a, b=None, **more): return scipy_eigh(a, b, eigvals_only=True, **more)
+
+# %% ../../nbs/22d_products.ipynb #ba65b709
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
-def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+def softmax(x, axis=None):
+    a = lift(x)
+    for i in axis_numbers(axis, a.ndim): may_reduce(a, i)
+    dtypes(np.subtract, [a, a])
+    return Array(a.axes, _real(a))
 
 @rule('scipy.special.logsumexp')
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    x = lift(a)
+    if b is not None: x = Array(broadcast(x, lift(b)), x.dtype)
+    result = reduced(x, axis, keepdims, _real(x))
+    return (result, result) if return_sign else result
 
 # %% ../../nbs/22d_products.ipynb #9e04fc25
 def lesser(a: Axis, b: Axis) -> Axis:
@@ -332,6 +376,7 @@ def lesser(a: Axis, b: Axis) -> Axis:
 @rule(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
+    if hermitian: square(x)
     m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
     s = Array((*x.axes[:-2], k), _magnitude(x))
     if not compute_uv: return s
@@ -357,12 +402,14 @@ def cov(m, y=None, rowvar=True, *_, **more):
     if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
     if more.keys() & {'fweights', 'aweights'}: refuse('weights have no rule', hint='declare the shapes of a function that calls it with @typed')
     if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
-    if x.ndim < 2: return number()
+    kind = np.result_type(x.dtype, float)
+    if x.ndim < 2: return number(kind)
     n = x.axes[0 if rowvar else 1]
+    may_reduce(x, 1 if rowvar else 0)
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
         refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
                'np.atleast_2d of the result, with where=', verdict, 0)
-    return Array((n, apart((n,), n)))
+    return Array((n, apart((n,), n)), kind)
 
 # %% ../../nbs/22d_products.ipynb #2db91c27
 @rule(np.trace)

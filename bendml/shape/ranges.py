@@ -15,7 +15,7 @@ import numpy as np
 
 from .sizes import Dim, DimError, fresh
 from .facts import Claim, _at_once, assume, bound, claim
-from .trace import current
+from .trace import current, user_frame
 from .symbols import Array, Axis, as_dim, axis, entries
 
 # %% ../../nbs/22a_ranges.ipynb #23e9c82c
@@ -115,7 +115,9 @@ def written(x: Array, r: Range) -> None:
     current().state.get('fixed', {}).pop(id(x), None)
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
-    if x.known: x.known.range = union(x.known.range, r)
+    if x.known:
+        x.known.range = union(x.known.range, r)
+        current().state.setdefault('written', []).append(x.known)
 
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
@@ -189,10 +191,16 @@ def summed(x: Array, count: Dim) -> Range:
     return Range(low, r.total if r.total is not None else _ends(Dim.__mul__, r.high, count) if _from_0(r) else None)
 
 # %% ../../nbs/22a_ranges.ipynb #9f32cd06
-def unknown(name: str, least: int | None = 0) -> Axis:
+def unknown(
+    name: str,
+    least: int | None = 0,
+    told: str = '',    # what it is, for messages; {it}: the expression, {at}: its line
+    own: str = '',     # 'index' or 'counter': the name is the program's own, for the turns of a loop or for what it counts
+) -> Axis:
     "An axis whose size only the numbers know."
-    trace = current()
+    trace, frame = current(), user_frame()
     size = fresh(name, next(trace.count))
+    trace.state.setdefault('told', {})[str(size)] = own, told, (frame.f_code, frame.f_lasti) if frame else None
     trace.facts = bound(trace.facts, str(size), least)
     trace.state.setdefault('fresh', {})[str(size)] = least
     return axis(size)
@@ -212,7 +220,7 @@ def picked(mask: Array) -> Axis:
     "The axis that a mask leaves."
     seen = current().state.setdefault('masks', {})
     if id(mask) not in seen:
-        new = unknown('k')
+        new = unknown('k', told='how many entries are true in the mask of {it} ({at})')
         current().facts = assume(current().facts, claim(new.size, '<=', entries(mask)))
         seen[id(mask)] = (new, mask)
     return seen[id(mask)][0]

@@ -14,9 +14,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .sizes import Dim, substitute
+from .sizes import Dim, names_of, substitute
 from .facts import claim
-from .trace import branch, current, holds, refuse
+from .trace import branch, current, holds, refuse, user_frame
 from .opaque import Opaque
 from .symbols import OPS, Array, Size, as_dim, one_entry, size_value
 from .ranges import as_size, forget, range_of, view
@@ -25,6 +25,7 @@ from .elementwise import same
 # %% ../../nbs/22j_states.ipynb #d7ebd009
 class Turns:
     "Something to iterate over whose length is not known: `item(k)` is its element number k."
+    named = False  # does the program give the number of a turn a name?
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
     listed = None  # for several values that are a parameter: the list that NumPy may take
     def __iter__(self):
@@ -59,7 +60,7 @@ def symbolic_range(*ends: Any) -> Any:
     if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
     count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
     turns = Turns(count, lambda k: size_value(a + k*c))
-    turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
+    turns.numbers, turns.named = lambda: OPS[np.arange].shape(start, stop, step), True
     return turns
 
 # %% ../../nbs/22j_states.ipynb #c7593851
@@ -78,7 +79,7 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     for t in turns[1:]:
         if not (verdict := same(t.count, turns[0].count)).holds:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
-                   verdict)
+                   verdict, given='the rest is needed')
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
 # %% ../../nbs/22j_states.ipynb #58fd5e67
@@ -89,7 +90,9 @@ def _alike(values: Any) -> Any:
 def enumerated(values: Any, start: int = 0) -> Any:
     turns = as_turns(values)
     if turns is None: return enumerate(values, start)
-    return Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    found = Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    found.named = True
+    return found
 
 # %% ../../nbs/22j_states.ipynb #d48300f7
 def backwards(values: Any) -> Any:
@@ -104,6 +107,7 @@ class Growing(list):
         trace = current()
         self.counts = counts or [Dim(1)]*super().__len__()
         self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
+        self.key = (frame.f_code, frame.f_lasti) if (frame := user_frame()) else None  # where it is made: the same on every path
         trace.state.setdefault('lists', []).append(self)
 
     def plain(self) -> bool: return not self.dirty and all(c == 1 for c in self.counts)
@@ -211,6 +215,17 @@ def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."
     if isinstance(mark, dict): return {n: _plain(m) for n, m in mark.items()}
     return tuple(_plain(m) for m in mark if not (isinstance(m, tuple) and m[:1] == ('range',))) if isinstance(mark, tuple) else mark
+
+# %% ../../nbs/22j_states.ipynb #47326c72
+def _dims(mark: Any) -> Iterator[Dim]:
+    if isinstance(mark, Dim): yield mark
+    elif isinstance(mark, tuple):
+        for m in mark: yield from _dims(m)
+
+# %% ../../nbs/22j_states.ipynb #9f709755
+def _names(mark: Any) -> set[str]:
+    "The names in a fingerprint, or in a run of them."
+    return {n for m in _dims(mark) for n in names_of(m)}
 
 # %% ../../nbs/22j_states.ipynb #52eceeaa
 def _one_of(values: list, reason: str, hint: str = '') -> Any:

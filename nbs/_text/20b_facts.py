@@ -447,6 +447,8 @@ def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> t
     "The sizes of the names that were written, those that a fact has replaced included."
     for name, value in facts.solved:
         if names_of(value) <= sizes.keys(): sizes = sizes | {name: evaluate(value, sizes)}
+        if quotients := {n for n in names_of(value) if n[0] == '('}:  # `C = H*(C//H)`: the quotient is no size of the program
+            if name in written or written & quotients: written = (written | {name} | names_of(value)) - quotients
     return tuple(sorted((n, v) for n, v in sizes.items() if n in written))
 
 
@@ -454,8 +456,9 @@ def _original(facts: Facts, sizes: dict[str, int], written: frozenset[str]) -> t
 #| export
 def _factors(dim: Dim) -> frozenset[str]:
     "The names that are a factor of every term: where they are 1 they do not matter."
-    each = [frozenset(a for a, _ in m if isinstance(a, str)) for m, _ in dim.terms]
-    return frozenset.intersection(*each) if len(each) > 1 else frozenset()
+    each = [frozenset((a, p) for a, p in m if isinstance(a, str)) for m, _ in dim.terms]
+    inside = frozenset().union(*(names_of(a.num) | names_of(a.den) for m, _ in dim.terms for a, _ in m if isinstance(a, Floor)))
+    return frozenset(a for a, _ in frozenset.intersection(*each)) - inside if len(each) > 1 else frozenset()
 
 
 # %%

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 from bendml.shape.facts import Claim, Facts, Verdict, assume, decide
-from bendml.shape.messages import Place, ShapeError, place_of, source_of
+from bendml.shape.messages import Place, ShapeError, place_at, place_of, source_of
 
 
 # %% [markdown]
@@ -36,8 +36,10 @@ class Trace:
     facts: Facts = Facts()
     plan: tuple[bool, ...] = ()               # the choices to make, in order; beyond them: True
     made: list[bool] = field(default_factory=list)
+    ways: list[tuple] = field(default_factory=list)  # what each choice was about: (claim or text, where it was asked, the way, by a rule)
     keep: frozenset[str] = frozenset()        # sizes that nothing may reduce over
     refused: ShapeError | None = None         # the first refusal: a handler cannot swallow it
+    some: set = field(default_factory=set)    # lists that only some turns of a loop append to; all paths share it
     count: Iterator[int] = field(default_factory=itertools.count)
     by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
     state: dict[Any, Any] = field(default_factory=dict)
@@ -80,21 +82,23 @@ def holds(goal: Claim) -> Verdict:
 
 # %%
 #| export
-def choose() -> bool:
+def choose(about: Claim | str | None = None) -> bool:
     "A choice that nothing decides: both ways are traced, one after the other."
     trace = current()
     if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='split the function')
     trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
+    frame = user_frame()
+    trace.ways.append((about, frame and (frame.f_code, frame.f_lasti), trace.made[-1], bool(trace.state.get('op', ('',))[0])))
     return trace.made[-1]
 
 
 # %%
 #| export
-def branch(goal: Claim) -> bool:
-    "Is it so? Where it depends on the sizes, one path for each answer."
+def branch(goal: Claim, asked: bool = True) -> bool:
+    "Is it so? Where it depends on the sizes, one path for each answer; `asked`: by the program, and not by the check."
     if holds(goal).holds: return True
     if holds(~goal).holds: return False
-    way = choose()
+    way = choose(goal if asked else '')
     current().state['way'] = goal if way else ~goal
     current().facts = assume(current().facts, current().state['way'])
     return way
@@ -115,8 +119,8 @@ def user_frame():
 # %%
 #| export
 def refuse(reason: str, expected: object = None, observed: object = None, hint: str = '', verdict: Verdict | None = None,
-           operand: int | None = None) -> None:
-    "Refuse the program: raise a `ShapeError` with place, sizes and what is known."
+           operand: int | None = None, given: str = '') -> None:
+    "Refuse the program: raise a `ShapeError` with place, sizes and what is known; `given`: what else must be so for it to fail."
     trace = current()
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
@@ -124,8 +128,8 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
     hint = _with_names(hint, frame, operand, op) or _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
-                       verdict.holds is False and not verdict.fails_at, known, place, operand)
-    trace.refused = trace.refused or error
+                       verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace) + ((given,) if given else ()))
+    trace.refused = trace.refused or named_for_people(error, trace, frame)
     raise error
 
 
@@ -165,6 +169,73 @@ def _transposed(text: str) -> str:
     for column, row in (('.T', ''), ('[:, None]', '[None, :]'), ('[None, :]', '[:, None]'), ('[None]', '[:, None]')):
         if text.endswith(column): return text.removesuffix(column) + row
     return f'{_as_one(text)}.T'
+
+
+# %% [markdown]
+# Sizes that fail are stated without reserve only if the path hangs on nothing but sizes. Where it took a condition on data, or
+# on the variable of a loop, to go one way, the message says which.
+
+# %%
+#| export
+def assumed(trace: Trace) -> tuple[str, ...]:
+    "The conditions on this path that sizes alone do not decide."
+    return tuple(dict.fromkeys(_asked(*w) for w in trace.ways if w[0] != '' and (not isinstance(w[0], Claim) or "'" in str(w[0]))))
+
+
+# %%
+#| export
+def _asked(about: Claim | str | None, at: tuple | None, way: bool, by_rule: bool) -> str:
+    "A condition as it was written."
+    if isinstance(about, str) or not at: return ('' if way else 'not ') + str(about or 'a condition')
+    place = place_at(*at)
+    text = source_of(place)
+    if by_rule and isinstance(about, Claim): text = str(about if way else ~about)  # a slice asks if it is cut off
+    elif not 0 < len(text) <= 60: text = 'the condition' if way else 'not the condition'
+    elif not way: text = f'not {text}'
+    return f'{text} (line {place.line})'
+
+
+# %% [markdown]
+# A size that nobody named is called `k'7` inside. In a message it gets a name that the program has not, and a line that says
+# what it is.
+
+# %%
+#| export
+_INNER = re.compile(r"(\w+)'\d+")
+
+def named_for_people(e: ShapeError, trace: Trace, frame: Any) -> ShapeError:
+    "The error, with every inner name replaced and explained."
+    fields = 'reason', 'hint', 'expected', 'observed'
+    texts = [str(getattr(e, f) or '') for f in fields] + [n for n, _ in e.fails_at] + list(e.assumed)
+    inner = list(dict.fromkeys(m.group() for t in texts for m in _INNER.finditer(t)))
+    if not inner: return e
+    words = lambda texts: {n for t in texts for n in re.findall(r"\b[^\W\d]\w*\b(?!')", t)}
+    taken = words([*texts[:len(texts) - len(e.assumed)], *(str(c) for c in trace.facts.claims)])
+    code = words(e.assumed) | {*frame.f_code.co_varnames, *frame.f_code.co_names, *frame.f_code.co_cellvars} if frame else set()
+    shown = {}
+    for name in inner:
+        base, told = _INNER.match(name).group(1), trace.state.get('told', {}).get(name)
+        used = taken | set(shown.values()) | (set() if told and told[0] else code)
+        shown[name] = next(n for n in itertools.chain([base], (f'{base}{i}' for i in itertools.count(1))) if n not in used)
+    put = lambda text: _INNER.sub(lambda m: shown[m.group()], text) if isinstance(text, str) else text
+    for f in fields: setattr(e, f, put(getattr(e, f)))
+    e.args = e.reason,
+    e.fails_at, e.assumed = tuple((put(n), v) for n, v in e.fails_at), tuple(map(put, e.assumed))
+    e.where = tuple(f'{shown[n]} is {_told(trace, n)}' for n in inner)
+    e.surely = e.surely and all(trace.state.get('told', {}).get(n, ('',))[0] == 'index' for n in inner)
+    return e
+
+
+# %%
+#| export
+def _told(trace: Trace, name: str) -> str:
+    "What an inner name stands for."
+    _, text, at = trace.state.get('told', {}).get(name, ('', '', None))
+    place = at and place_at(*at)
+    source = source_of(place) if place else ''
+    at = f'line {place.line}' if place else ''
+    if text: return text.replace('{it}', source if 0 < len(source) <= 60 else 'this').replace('{at}', at)
+    return f'a number in {at} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')
 
 
 # %%

@@ -147,7 +147,7 @@ for _name, _sign in dict(lt='<', le='<=', gt='>', ge='>=').items(): setattr(Opaq
 #| export
 def told(text: str) -> str:
     "A placeholder in a text, for something that is not known."
-    if (trace := getattr(_running, 'trace', None)): trace.state['told'] = True
+    if (trace := getattr(_running, 'trace', None)): trace.state['answered'] = True
     return text
 
 
@@ -156,7 +156,7 @@ def told(text: str) -> str:
 def listening() -> Any:
     "Begin to listen; returns what `text` needs."
     state = current().state
-    before, state['told'] = state.get('told'), False
+    before, state['answered'] = state.get('answered'), False
     return before
 
 
@@ -165,7 +165,7 @@ def listening() -> Any:
 def text(before: Any, made: str) -> 'str | Opaque':
     "A text that was made, opaque if one of its parts was not known."
     state = current().state
-    unknown, state['told'] = state['told'], before or state['told']
+    unknown, state['answered'] = state['answered'], before or state['answered']
     return Opaque(made, str, fixed=False) if unknown else made
 
 

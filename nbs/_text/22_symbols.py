@@ -15,7 +15,8 @@
 #| hide
 #| export
 from dataclasses import dataclass
-from inspect import Signature
+from functools import lru_cache
+from inspect import Signature, signature
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
@@ -162,6 +163,19 @@ def axis(size: Dim | int, **more) -> Axis:
     return Axis(size, next(current().count), **more)
 
 
+# %% [markdown]
+# The axes that `keep=` names are known by their identity, and what is cut, merged or joined from one is one of them too.
+
+# %%
+#| export
+def inherit(new: Axis, *old: Axis) -> Axis:
+    "An axis made of others: if nothing may reduce over one of them, nothing may over it."
+    kept = current().state.get('kept', {})
+    for a in old:
+        if a.id in kept: kept.setdefault(new.id, kept[a.id])
+    return new
+
+
 # %%
 #| export
 class Array:
@@ -277,6 +291,29 @@ def _named(f: Any) -> str:
     return f'{".".join(module.split(".")[:2])}.{getattr(f, "__name__", "")}' if module.startswith('scipy') else ''
 
 
+# %% [markdown]
+# A rule that does not read an option of its function has `**_` for those that change no shape, which are listed here; any
+# other is refused by name.
+
+# %%
+#| export
+SILENT = set('''order subok casting optimize kind stable like device copy rtol atol equal_nan assume_unique invert rcond hermitian tol ddof
+                correction bias decimals nan posinf neginf method interpolation overwrite_input left right period initial mean sorted
+                constant_values end_values stat_length reflect_type deg'''.split())
+
+@lru_cache(1024)
+def _read(shape: Callable) -> frozenset[str] | None:
+    "The options that a rule reads; None if it passes all of them on."
+    parameters = signature(shape).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD and p.name[0] == '_' for p in parameters): return None
+    return frozenset(p.name for p in parameters)
+
+def all_read(name: str, shape: Callable, options: dict) -> None:
+    "Refuse an option that a rule does not read and that may change a shape."
+    if options and (known := _read(shape)) is not None and (unread := sorted(options.keys() - known - SILENT)):
+        refuse(f'{unread[0]}= has no rule', hint=f'leave it out, or declare the shapes of a function that calls {name} with @typed')
+
+
 # %%
 #| export
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
@@ -284,7 +321,9 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
     trace, op = current(), op_of(f)
     if op is None: no_rule(f)
     before, trace.state['op'] = trace.state.get('op', ('', False)), (op.name, method)
-    try: return op.shape(*args, **kwargs)
+    try:
+        all_read(op.name, op.shape, kwargs)
+        return op.shape(*args, **kwargs)
     except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError) as e:
         if isinstance(e, ShapeError): raise
         text = str(e).replace(f'{op.shape.__name__}()', 'the rule')

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of
-from bendml.shape.facts import Verdict, claim
+from bendml.shape.facts import Verdict, assume, claim, decide
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.opaque import Opaque
@@ -56,6 +56,18 @@ def same(a: Dim, b: Dim) -> Verdict:
 
 # %%
 #| export
+def unstretched(a: Dim, b: Dim, *stretch: Dim) -> Verdict:
+    "The verdict on two unequal sizes, with sizes that fail in NumPy too: where one that can be stretched is 1, it is no failure."
+    facts = current().facts
+    for d in stretch: facts = assume(facts, claim(d, '!=', 1)) if d.const is None else facts
+    verdict = decide(facts, claim(a, '==', b))
+    if verdict.holds is not False: return Verdict(None)
+    each = [decide(facts, claim(d, '==', 1)) for d in stretch if not holds(claim(d, '!=', 1)).holds]
+    return verdict if verdict.fails_at else next((v for v in each if v.fails_at), Verdict(None) if each else verdict)
+
+
+# %%
+#| export
 def with_new_ids(x: Array) -> Array:
     return Array((axis(a.size, one=a.one, parts=a.parts) for a in x.axes), x.dtype)
 
@@ -70,7 +82,8 @@ def with_new_ids(x: Array) -> Array:
 # 1. With the same number of axes, a 1 stretches. Exception: two *declared* 1s that stretch against each other to the same
 #    size, `(B, 1)` with `(1, B)`.
 # 2. With fewer axes on one side (a bias row), a 1 of the other side must not be stretched by it, unless it was written with
-#    `None`, `expand_dims` or `reshape`, or the stretched size is different from the other sizes there.
+#    `None` or `expand_dims` and no matrix product has come between, or the stretched size is different from the other sizes
+#    there. A difference or `==` of a column and a row is refused in that last case too, if the column is not of `keepdims=True`.
 # 3. An axis keeps its identity. One that comes from another place of the larger operand does not fit here, though its size
 #    may: `s / s.sum(1)` on a square `s`.
 # 4. A named size is never taken for 1.
@@ -104,8 +117,7 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
     if x is None or y is None: return x or y
     if x.size == 1 and y.size != 1: return y
     if y.size == 1 and x.size != 1: return x
-    verdict = same(x.size, y.size)
-    if not verdict.holds: _mismatch(a, b, who, i, x, y, verdict)
+    if not same(x.size, y.size).holds: _mismatch(a, b, who, i, x, y)
     if x.parts and y.parts and x.parts != y.parts and sorted(map(str, x.parts)) == sorted(map(str, y.parts)):
         orders = ['*'.join(map(str, v.parts)) for v in (x, y)]
         refuse(f'axis {i} holds {orders[0]} on the left and {orders[1]} on the right: the same size in another order',
@@ -116,11 +128,11 @@ def _pair(x: Axis | None, y: Axis | None, a: Array, b: Array, who: tuple[int, in
 
 # %%
 #| export
-def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis, verdict: Verdict) -> None:
+def _mismatch(a: Array, b: Array, who: tuple[int, int], i: int, x: Axis, y: Axis) -> None:
     blame = who[1] if b.ndim <= a.ndim else who[0]
     seen, wanted = (b, a) if blame == who[1] else (a, b)
     refuse(f'axis {i} has size {x.size} on the left and {y.size} on the right', spelled(wanted.sizes), spelled(seen.sizes),
-           _fit(wanted, seen) or _pairs(wanted, seen, who[0]), verdict, blame)
+           _fit(wanted, seen) or _pairs(wanted, seen, who[0]), unstretched(x.size, y.size, x.size, y.size), blame)
 
 
 # %%
@@ -177,7 +189,7 @@ def _mutual(pairs: list, a: Array, b: Array, first: int, second: int) -> None:
 def _every_combination(a: Array, b: Array, operand: int, hint: str) -> None:
     sizes = ', '.join(str(y if x == 1 else x) for x, y in zip((1,)*(b.ndim - a.ndim) + a.sizes, (1,)*(a.ndim - b.ndim) + b.sizes))
     refuse(f'pairs {a} with {b}, which makes every combination: an array of shape ({sizes})', spelled(a.sizes), spelled(b.sizes), hint,
-           Verdict(False, _two(a, b)), operand)
+           Verdict(False, _two(a, b)), operand, 'that is not meant')
 
 
 # %%
@@ -201,13 +213,16 @@ def _other_way_round(a: Array, b: Array, operand: int) -> None:
 
 # %%
 #| export
+_COMPARING = 'subtract', 'equal', 'not_equal'  # where a column meets a row by accident: a loss, an accuracy
+
 def _stretched_by_fewer(big: Array, small: Array, other: int, operand: int) -> None:
     "Rule 2: a 1 that nobody wrote is stretched by an operand with fewer axes."
+    comparing = small.ndim == 1 and current().state.get('op', ('',))[0] in _COMPARING
     for i in range(-small.ndim, 0):
         own, new = big.axes[i], small.axes[i]
         if own.size == 1 and own.one != 'written' and new.size != 1:
             places = [k for k in range(-big.ndim, 0) if k != i and same(new.size, big.axes[k].size).holds]
-            if places: _every_combination(big, small, operand, _same_rank(big, small, i, places, other, operand))
+            if places or comparing and own.one != 'kept': _every_combination(big, small, operand, _same_rank(big, small, i, places, other, operand))
 
 
 # %%
@@ -295,7 +310,9 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     axes = arrays[0].axes if arrays else ()
     for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
-    if type(where) is Array: broadcast(Array(axes), where)
+    if type(where) is Array:
+        if where.dtype != bool: refuse(f'where= of {where.dtype}', 'truth values', where)
+        axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
@@ -312,7 +329,7 @@ def stored(result: Any, out: Any) -> Any:
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):
         verdict = same(x.size, y.size)
-        if not verdict.holds and y.size != 1: _does_not_fit(target, result, verdict)
+        if not verdict.holds and y.size != 1: _does_not_fit(target, result, unstretched(x.size, y.size, y.size))
     if result.ndim < target.ndim or result.sizes != target.sizes: broadcast(target, result)
     if not np.can_cast(result.dtype, target.dtype, 'same_kind'):
         refuse(f'numbers of dtype {result.dtype} are written into an array of {target.dtype}',
@@ -350,6 +367,15 @@ def ufunc(f, *operands, out=None, where=True, dtype=None, casting=None, order=No
 
 # %%
 #| export
+def chosen(x: Array, where: Any) -> None:
+    "What `where=` of a reduction must be: truth values that stretch to the array."
+    w = lift(where)
+    if w.dtype != bool: refuse(f'where= holds {w.dtype}', 'truth values', w, 'compare with something')
+    if w.ndim > x.ndim or any(not same(a.size, b.size).holds for a, b in zip(broadcast(x, w), x.axes)): refuse('where= does not stretch to the array', x, w)
+
+
+# %%
+#| export
 @rule(np.where)
 def where(condition, x=None, y=None):
     if x is None: return OPS[np.nonzero].shape(condition)
@@ -382,6 +408,7 @@ def _keeps(*functions, dtype=None):
         @rule(f)
         def keeps(a, *args, out=None, f=f, **kwargs):
             x = lift(a)
+            if x.dtype == bool: asked(f, x, *args, **kwargs)
             return stored(Array(x.axes, dtype or dtypes(f, [x])[0], x.lost), out)
 
 

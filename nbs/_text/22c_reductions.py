@@ -15,10 +15,10 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
                                  union, view, written)
-from bendml.shape.elementwise import asked, dtypes, elementwise, filled, lift, same, stored
+from bendml.shape.elementwise import asked, chosen, dtypes, elementwise, filled, lift, same, stored
 
 
 # %% [markdown]
@@ -58,7 +58,7 @@ def axis_numbers(numbers: Any, ndim: int) -> tuple[int, ...]:
 def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, needs_one: bool = False) -> Array:
     "The array without the axes that are reduced over, or with size 1 there."
     gone = axis_numbers(numbers, x.ndim)
-    for i in gone: _may_reduce(x, i)
+    for i in gone: may_reduce(x, i)
     if needs_one: not_empty([x.axes[i].size for i in gone] if numbers is not None else [entries(x)], x)
     if keepdims: return Array((axis(1, one='kept') if i in gone else a for i, a in enumerate(x.axes)), dtype)
     lost = ()
@@ -70,7 +70,8 @@ def reduced(x: Array, numbers: Any, keepdims: Any = False, dtype: Any = float, n
 
 # %%
 #| export
-def _may_reduce(x: Array, i: int) -> None:
+def may_reduce(x: Array, i: int) -> None:
+    "Refuse to sum, average or run along an axis that `keep=` names."
     name = current().state.get('kept', {}).get(x.axes[i].id)
     if name:
         refuse(f'reduces over axis {i - x.ndim}, which is {name}: keep={name!r} says that nothing may',
@@ -95,7 +96,7 @@ def _reduction(*functions, needs_one=False, as_dtype=None):
         @rule(f)
         def reduce(a, axis=None, dtype=None, out=None, keepdims=False, *, f=f, where=None, **_):
             x = lift(a)
-            if where is not None: elementwise(np.multiply, [x, where])
+            if where is not None and where is not True: chosen(x, where)
             kind = dtype or as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             if f is np.any and axis is None and x.dtype == bool and x.axes and out is None and not keepdims and where is None:
                 return meaning(reduced(x, None, dtype=bool), claim(picked(x).size, '>=', 1))
@@ -134,6 +135,9 @@ def _choosing(*functions, as_dtype=None, needs_one=True):
         @rule(f)
         def choose(a, axis=None, out=None, keepdims=False, *, initial=None, where=None, f=f, **_):
             x = lift(a)
+            if where is not None and where is not True:
+                if initial is None: refuse('where= may leave nothing to choose from', 'initial=', 'none', 'write initial=...')
+                chosen(x, where)
             kind = as_dtype or dtypes(f, [Array((Axis(Dim(1)),), x.dtype)])[0]
             result = reduced(x, axis, keepdims, kind, needs_one and initial is None)
             if as_dtype: bounded(result, entries(x) if axis is None else x.axes[axis_number(axis, x.ndim)].size)
@@ -192,8 +196,11 @@ def _same_shape(x: Array, y: Array) -> None:
 #| export
 @rule(np.percentile, np.quantile, np.nanpercentile, np.nanquantile)
 def quantile(a, q, axis=None, out=None, *_, keepdims=False, **__):
+    most = 100 if current().state['op'][0].endswith('percentile') else 1
+    if isinstance(q, int | float) and not 0 <= q <= most: refuse(f'{q} of {most}', f'0 to {most}', q, operand=1)
+    dtypes(np.subtract, [a, a])
     result = reduced(lift(a), axis, keepdims, np.float64, needs_one=True)
-    return Array((*lift(q).axes, *result.axes), np.float64)
+    return filled(Array((*lift(q).axes, *result.axes), np.float64), out)
 
 
 # %%
@@ -203,12 +210,13 @@ def cumulative(a, axis=None, dtype=None, out=None):
     x = lift(a)
     kind = dtype or dtypes(np.cumsum, [x])[0]
     i = None if axis is None else axis_number(axis, x.ndim)
+    for k in range(x.ndim) if i is None else (i,): may_reduce(x, k)
     return filled(ranged(Array((_flat(x),) if i is None else x.axes, kind), _sums(np.cumsum, x, axis)), out)
 
 
 # %%
 #| export
-def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else axis(entries(x))
+def _flat(x: Array) -> Axis: return x.axes[0] if x.ndim == 1 else inherit(axis(entries(x)), *x.axes)
 
 METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 
@@ -219,16 +227,18 @@ METHODS |= {'cumsum': np.cumsum, 'cumprod': np.cumprod}
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     x = lift(a)
     i = axis_number(axis, x.ndim)
-    size = x.axes[i].size - n
-    for more in (lift(v) for v in (prepend, append) if v is not None):
+    if not (verdict := holds(claim(as_dim(n), '>=', 0))).holds: refuse(f'{n} differences', 'at least 0', n, verdict=verdict)
+    if as_dim(n) == 0: return x  # whatever is put before or after it
+    size, added = x.axes[i].size - as_dim(n), [lift(v) for v in (prepend, append) if v is not None]
+    if added and not holds(claim(as_dim(n), '>=', 1)).holds: refuse(f'{n} differences', 'at least 1', n)
+    for more in added:
         if more.axes and more.ndim != x.ndim: refuse('as many axes as the array has', x, more)
         if more.axes: _same_shape(*(Array(b for k, b in enumerate(v.axes) if k != i) for v in (x, more)))
         size = size + (more.axes[i].size if more.axes else 1)
     if not branch(claim(size, '>=', 0)): size = Dim(0)
-    kind = dtypes(np.subtract, [x, x])[0] if x.dtype != bool else bool
-    one = n == 1 and prepend is None and append is None
-    return ranged(Array((axis_(size) if k == i else b for k, b in enumerate(x.axes)), kind),
-                  computed(np.subtract, [x, x]) if one else UNBOUNDED)
+    kind = np.result_type(x.dtype, *(more.dtype for more in added))  # of NumPy's arrays: a bool stays one
+    return ranged(Array((inherit(axis_(size), b) if k == i else b for k, b in enumerate(x.axes)), kind),
+                  computed(np.subtract, [x, x]) if n == 1 and not added else UNBOUNDED)
 
 
 # %%
@@ -288,8 +298,8 @@ def argsort(a, axis=-1, **_):
 def _kth(x: Array, kth: Any, axis: Any) -> None:
     size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
     for k in kth if isinstance(kth, list | tuple) else [kth]:
-        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds:
-            refuse(f'the place {k} of {size} entries', f'{k} < {size}', f'{k} >= {size}', operand=1)
+        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds or not holds(claim(dim, '>=', -size)).holds:
+            refuse(f'the place {k} of {size} entries', f'{-size} <= {k} < {size}', k, operand=1)
 
 
 # %%
@@ -327,7 +337,11 @@ METHODS |= {'sort': 'sort in place', 'partition': 'partition in place', 'argsort
 def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
     x = lift(a)
     asked(f.reduce, x, axis)
-    return filled(reduced(x, axis, keepdims, dtype or dtypes(f, [x, x])[0], f.identity is None and initial is None), out)
+    if where is not None and where is not True:
+        if f.identity is None and initial is None: refuse('where= may leave nothing to reduce', 'initial=', 'none', 'write initial=...')
+        chosen(x, where)
+    kind = dtype or dtypes(f.reduce, [Array((Axis(Dim(1)),), x.dtype)])[0]
+    return filled(reduced(x, axis, keepdims, kind, f.identity is None and initial is None), out)
 
 
 # %%
@@ -335,8 +349,8 @@ def ufunc_reduce(f, a, axis=0, dtype=None, out=None, keepdims=False, initial=Non
 @rule('ufunc.accumulate')
 def ufunc_accumulate(f, a, axis=0, dtype=None, out=None):
     x = lift(a)
-    axis_number(axis, x.ndim)
-    return filled(Array(x.axes, dtype or dtypes(f, [x, x])[0]), out)
+    may_reduce(x, axis_number(axis, x.ndim))
+    return filled(Array(x.axes, dtype or dtypes(f.accumulate, [Array((Axis(Dim(1)),), x.dtype)])[0]), out)
 
 
 # %%

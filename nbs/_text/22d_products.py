@@ -9,18 +9,18 @@
 #| hide
 #| export
 from dataclasses import replace
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import branch, holds, refuse
-from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.symbols import METHODS, OPS, Array, Axis, all_read, as_dim, axis, number, rule
 from bendml.shape.ranges import unknown
-from bendml.shape.elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same
-from bendml.shape.reductions import axis_numbers, reduced
+from bendml.shape.elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same, unstretched
+from bendml.shape.reductions import axis_numbers, may_reduce, reduced
 
 
 # %% [markdown]
@@ -84,6 +84,24 @@ def apart(axes: tuple[Axis, ...], new: Axis) -> Axis:
     return replace(new, id=axis(1).id) if new.size != 1 and new.id in {a.id for a in axes} else new
 
 
+# %% [markdown]
+# A sum over an axis that `keep=` names leaves nothing of it, unless the result still has an axis of that size, as in
+# attention, where each time step becomes a mixture of all.
+
+# %%
+#| export
+def _summed_over(gone: tuple[Axis, ...], axes: tuple[Axis, ...]) -> None:
+    "Refuse a product that sums over a kept axis of which the result has nothing left."
+    kept = current().state.get('kept', {})
+    for a in gone:
+        if a.id in kept and not any(kept.get(b.id) == kept[a.id] or b.size == a.size for b in axes):
+            refuse(f'sums over an axis that is {kept[a.id]}: keep={kept[a.id]!r} says that nothing may', hint='is it the right way round?')
+
+def _made(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    "The axes of a product: a 1 that was written in an operand is not written here."
+    return tuple(replace(a, one='') if a.one == 'written' else a for a in axes)
+
+
 # %%
 #| export
 @rule(np.matmul)
@@ -102,7 +120,8 @@ def matmul(a, b, out=None, **_):
     left, right = _roles(row, column, x.axes[-2] if x.ndim > 1 else None, y.axes[-1] if y.ndim > 1 else None)
     axes = (*batch, *((left,) if left else ()))
     if right: axes = (*axes, apart(axes, right))
-    return filled(Array(axes, dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
+    _summed_over((row, column), axes)
+    return filled(Array((*batch, *_made(axes[len(batch):])), dtypes(np.matmul, [Array(x.axes[:1], x.dtype), Array(y.axes[:1], y.dtype)])[0]), out)
 
 
 # %%
@@ -146,7 +165,8 @@ def _contract(x: Array, y: Array, left: tuple[int, ...], right: tuple[int, ...])
     own, others = (tuple(a for i, a in enumerate(v.axes) if i not in gone) for v, gone in ((x, left), (y, right)))
     axes, others = _remaining([(x.axes[i], y.axes[j]) for i, j in zip(left, right)], own, others)
     for b in others: axes = (*axes, apart(axes, b))
-    return Array(axes, dtypes(np.multiply, [x, y])[0])
+    _summed_over((*(x.axes[i] for i in left), *(y.axes[j] for j in right)), axes)
+    return Array(_made(axes), dtypes(np.multiply, [x, y])[0])
 
 
 # %%
@@ -239,7 +259,8 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
     for c in output:
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
-    return filled(Array(axes, dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+    _summed_over(tuple(a for t, x in zip(terms, arrays) for c, a in zip(t, x.axes) if c not in output.replace('...', dots)), axes)
+    return filled(Array(_made(axes), dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
 
 
 # %%
@@ -263,6 +284,7 @@ def _letters(terms: list[str], arrays: list[Array]) -> dict[str, Axis]:
             if b.size == 1 and y is not x: b = a  # a size 1 stretches, as everywhere
             verdict = same(a.size, b.size)
             if not verdict.holds and (a.size != 1 or y is x):
+                if y is not x: verdict = unstretched(a.size, b.size, a.size, b.size)
                 refuse(f'{c!r} stands for {b.size} and for {a.size}', b.size, a.size, verdict=verdict)
             if y is not x: meet(b, a, y, x)
             found[c] = (b, y)
@@ -303,7 +325,9 @@ def inv(a, **_):
 # %%
 #| export
 @rule(np.linalg.matrix_power)
-def matrix_power(a, n): return inv(a)
+def matrix_power(a, n):
+    if as_dim(n) is None: refuse('a power that is no whole number', 'a whole number', n, operand=1)
+    return inv(a)
 
 
 # %%
@@ -384,6 +408,10 @@ def lstsq(a, b, rcond=None):
 #| export
 @rule(np.linalg.multi_dot)
 def multi_dot(arrays, *, out=None):
+    ends = (1, 2)
+    for i, a in enumerate(arrays):
+        if lift(a).ndim not in (ends if i in (0, len(arrays) - 1) else (2,)): refuse(f'part {i} has {lift(a).ndim} axes', 'matrices, with vectors at the ends', a, operand=0)
+    if len(arrays) < 2: refuse('a product of fewer than two', 'at least two', len(arrays), operand=0)
     product = arrays[0]
     for a in arrays[1:]: product = matmul(product, a)
     return filled(product, out)
@@ -398,20 +426,44 @@ OPTIONS = {'check_finite', 'overwrite_a', 'overwrite_b', 'lapack_driver', 'assum
 
 def _as_in_scipy(name: str, f: Any) -> None:
     @rule(f'scipy.linalg.{name}')
-    def same_shape(*args, **kwargs): return OPS[f].shape(*args, **{k: v for k, v in kwargs.items() if k not in OPTIONS})
+    def same_shape(*args, **kwargs):
+        options = {k: v for k, v in kwargs.items() if k not in OPTIONS}
+        all_read(name, OPS[f].shape, options)
+        return OPS[f].shape(*args, **options)
 
 
 # %%
 #| export
-for _name in 'inv det cholesky eigh eigvalsh solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
+for _name in 'inv det cholesky solve norm pinv svd svdvals'.split(): _as_in_scipy(_name, getattr(np.linalg, _name))
 _as_in_scipy('solve_triangular', np.linalg.solve)
 for _name in 'expm logm sqrtm'.split(): _as_in_scipy(_name, np.linalg.inv)
 
+@rule('scipy.linalg.eigh')
+def scipy_eigh(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
+    if b is not None and not (verdict := same(square(lift(a)).size, square(lift(b)).size)).holds:
+        refuse('both matrices have one size', lift(a), lift(b), verdict=verdict, operand=1)
+    values, vectors = eigh(a)
+    return values if eigvals_only else (values, vectors)
+
+@rule('scipy.linalg.eigvalsh')
+def scipy_eigvalsh(a, b=None, **more): return scipy_eigh(a, b, eigvals_only=True, **more)
+
+
+# %%
+#| export
 @rule('scipy.special.softmax', 'scipy.special.log_softmax')
-def softmax(x, axis=None): return Array(lift(x).axes, _real(lift(x)))
+def softmax(x, axis=None):
+    a = lift(x)
+    for i in axis_numbers(axis, a.ndim): may_reduce(a, i)
+    dtypes(np.subtract, [a, a])
+    return Array(a.axes, _real(a))
 
 @rule('scipy.special.logsumexp')
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False): return reduced(lift(a), axis, keepdims, _real(lift(a)))
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    x = lift(a)
+    if b is not None: x = Array(broadcast(x, lift(b)), x.dtype)
+    result = reduced(x, axis, keepdims, _real(x))
+    return (result, result) if return_sign else result
 
 
 # %% [markdown]
@@ -430,6 +482,7 @@ def lesser(a: Axis, b: Axis) -> Axis:
 @rule(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     x = lift(a)
+    if hermitian: square(x)
     m, n, k = x.axes[-2], x.axes[-1], lesser(x.axes[-2], x.axes[-1])
     s = Array((*x.axes[:-2], k), _magnitude(x))
     if not compute_uv: return s
@@ -461,12 +514,14 @@ def cov(m, y=None, rowvar=True, *_, **more):
     if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
     if more.keys() & {'fweights', 'aweights'}: refuse('weights have no rule', hint='declare the shapes of a function that calls it with @typed')
     if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
-    if x.ndim < 2: return number()
+    kind = np.result_type(x.dtype, float)
+    if x.ndim < 2: return number(kind)
     n = x.axes[0 if rowvar else 1]
+    may_reduce(x, 1 if rowvar else 0)
     if not (verdict := holds(claim(n.size, '!=', 1))).holds:
         refuse(f'the number of axes of the result depends on {n.size}', f'{n.size} != 1', x,
                'np.atleast_2d of the result, with where=', verdict, 0)
-    return Array((n, apart((n,), n)))
+    return Array((n, apart((n,), n)), kind)
 
 
 # %%

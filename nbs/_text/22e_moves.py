@@ -16,9 +16,9 @@ from bendml.shape.sizes import Dim, Floor
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
-from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, rule
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import as_size, view
-from bendml.shape.elementwise import broadcast, dtypes, lift, same
+from bendml.shape.elementwise import broadcast, dtypes, lift, same, unstretched
 from bendml.shape.reductions import axis_number, axis_numbers
 
 
@@ -129,8 +129,9 @@ def reshape(a, shape=None, order='C', *, newshape=None, copy=None):
     for t in target: product = product*t
     verdict = same(product, total)
     if not verdict.holds:
+        given = '' if all(holds(claim(t, '>=', 0)).holds for t in target) else 'a size below 0 is none'  # NumPy may fill it in
         refuse(f'{entries(x)} entries cannot become {"*".join(map(str, target))}', entries(x), product, _divisible(x, target),
-               verdict, 1)
+               verdict, 1, given)
     for t in target:
         if not (positive := holds(claim(t, '>=', 0))).holds:
             refuse(f'{t} can be negative', f'{t} >= 0', t, verdict=positive, operand=1)
@@ -170,11 +171,11 @@ def _divisible(x: Array, target: list[Dim]) -> str:
 #| export
 def _regrouped(x: Array, target: list[Dim]) -> tuple[Axis, ...]:
     "Merge and split axes in order; those that come through whole keep their identity."
-    if _total(x.sizes) == 0: return tuple(axis(t, one='written' if t == 1 else '') for t in target)
+    if _total(x.sizes) == 0: return tuple(map(axis, target))
     own = [a for a in x.axes if a.size != 1]
     axes, todo = [], list(target)
     while todo:
-        if current().facts.normal(todo[0]) == 1: axes.append(axis(todo.pop(0), one='written')); continue
+        if current().facts.normal(todo[0]) == 1: axes.append(axis(todo.pop(0))); continue
         group, wanted = [own.pop(0)] if own else [], [todo.pop(0)]
         while (left := _total(a.size for a in group)) != (right := _total(wanted)):
             if own and (not todo or _divides(left, right)): group.append(own.pop(0))
@@ -204,13 +205,13 @@ def _group(x: Array, group: list[Axis], wanted: list[Dim], target: list[Dim]) ->
     if len(group) == len(wanted) == 1: return [group[0]]
     if len(wanted) == 1:
         parts = tuple(p for a in group for p in (a.parts or (a.size,)))
-        return [axis(wanted[0], parts=parts)]
+        return [inherit(axis(wanted[0], parts=parts), *group)]
     if len(group) == 1: return _split_axis(group[0], wanted, x)
     moved = [w for w in wanted if w != 1 and any(same(w, a.size).holds for a in group) and w.const is None]
     if moved:
         refuse(f'the axis {moved[0]} would change places, and a reshape does not move entries', spelled(a.size for a in x.axes), spelled(target),
                f'transpose first, so that {moved[0]} stands where it should', operand=1)
-    return [axis(w, one='written' if w == 1 else '') for w in wanted]
+    return [inherit(axis(w), *group) for w in wanted]
 
 
 # %%
@@ -222,7 +223,7 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
     if len(parts) == len(asked) and parts != asked and sorted(map(str, parts)) == sorted(map(str, asked)):
         refuse(f'an axis that holds {"*".join(map(str, parts))} is split as {"*".join(map(str, asked))}: the same size in another order',
                '*'.join(map(str, parts)), '*'.join(map(str, asked)), operand=1)
-    return [axis(w, one='written' if w == 1 else '') for w in wanted]
+    return [inherit(axis(w), a) for w in wanted]
 
 
 # %%
@@ -285,7 +286,7 @@ def _at_least(n: int, functions):
     for f in functions:
         @rule(f)
         def at_least(*arrays, n=n):
-            results = [x if (x := lift(a)).ndim >= n else expand_dims(x, tuple(range(n - x.ndim))) for a in arrays]
+            results = [x if (x := lift(a)).ndim >= n else view(x, Array((*(axis_(1) for _ in range(n - x.ndim)), *x.axes), x.dtype)) for a in arrays]
             return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -302,8 +303,8 @@ def broadcast_to(array, shape, subok=False):
     x, sizes = lift(array), shape_of(shape)
     if x.ndim > len(sizes): refuse('more axes than the shape has', spelled(sizes), x, operand=0)
     for a, s in zip(x.axes[::-1], sizes[::-1]):
-        if a.size != 1 and not (verdict := same(a.size, s)).holds:
-            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=verdict, operand=0)
+        if a.size != 1 and not same(a.size, s).holds:
+            refuse('this does not stretch to that shape', spelled(sizes), x, verdict=unstretched(a.size, s, a.size), operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
     return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
 

@@ -17,8 +17,8 @@ from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
 from bendml.shape.ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
-from bendml.shape.elementwise import broadcast, dtypes, filled, lift, same
-from bendml.shape.reductions import axis_number, axis_numbers, not_empty, reduced
+from bendml.shape.elementwise import broadcast, dtypes, elementwise, filled, lift, same
+from bendml.shape.reductions import _same_shape, axis_number, axis_numbers, not_empty, reduced
 from bendml.shape.moves import ravel, shape_of
 from bendml.shape.indexing import _in_range, _index_array, getitem
 
@@ -134,6 +134,10 @@ def union1d(ar1, ar2, *_, **__):
 def searchsorted(a, v, side='left', sorter=None):
     x = lift(a)
     if x.ndim != 1: refuse('one axis is needed', 'Vec<n>', x, operand=0)
+    if sorter is not None:
+        s = lift(sorter)
+        if s.dtype.kind not in 'iu' or s.ndim != 1 or not same(s.axes[0].size, x.axes[0].size).holds: refuse('sorter= is no order of its entries', f'Vec<{x.axes[0].size}, int>', s, 'np.argsort')
+        _index_array(x.axes[0], s)
     return bounded(Array(lift(v).axes, np.int64), x.axes[0].size + 1)
 
 
@@ -151,6 +155,7 @@ METHODS['searchsorted'] = np.searchsorted
 def bincount(x, /, weights=None, minlength=0):
     v = lift(x)
     if v.ndim != 1: refuse('one axis is needed', 'Vec<n>', v, operand=0)
+    if weights is not None and lift(weights).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(weights), operand=1)
     if weights is not None and not (verdict := same(lift(weights).axes[0].size, v.axes[0].size)).holds:
         refuse('a weight for each entry', v, lift(weights), verdict=verdict, operand=1)
     r, least = range_of(v), as_dim(minlength)
@@ -182,9 +187,12 @@ def _ordered(a: object, operand: int) -> Array:
 @rule(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
     _ordered(a, 0)
+    if weights is not None: _same_shape(lift(a), lift(weights))
     n = _bins(bins)
-    counts = ranged(Array((axis(n),), np.int64), Range(Dim(0), entries(lift(a)), entries(lift(a))))
-    return counts if not density and weights is None else Array((axis(n),)), Array((axis(n + 1),))
+    edges = Array((axis(n + 1),), float if as_dim(bins) is not None or isinstance(bins, str) else lift(bins).dtype)
+    if density: return Array((axis(n),)), edges
+    if weights is not None: return Array((axis(n),), lift(weights).dtype), edges
+    return ranged(Array((axis(n),), np.int64), Range(Dim(0), entries(lift(a)), entries(lift(a)))), edges
 
 
 # %%
@@ -287,7 +295,7 @@ def convolve(a, v, mode='full'):
 @rule(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     a = lift(x)
-    windows = [as_dim(w) for w in (window_shape if isinstance(window_shape, tuple | list) else (window_shape,))]
+    windows = shape_of(window_shape if isinstance(window_shape, tuple | list) else (window_shape,))
     where = range(a.ndim) if axis is None else [axis_number(i, a.ndim)
                                                 for i in (axis if isinstance(axis, tuple | list) else (axis,))]
     if len(windows) != len(where): refuse('a window for each axis', f'{len(where)} sizes', f'{len(windows)} sizes', operand=1)
@@ -305,7 +313,7 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
 def vander(x, N=None, increasing=False):
     if lift(x).ndim != 1: refuse('one axis is needed', 'Vec<n>', lift(x), operand=0)
     n = lift(x).axes[0]
-    return Array((n, axis(n.size if N is None else as_dim(N))), lift(x).dtype)
+    return Array((n, axis(n.size if N is None else shape_of(N)[0])), lift(x).dtype)
 
 
 # %%
@@ -313,7 +321,14 @@ def vander(x, N=None, increasing=False):
 @rule(np.gradient)
 def gradient(f, *varargs, axis=None, edge_order=1):
     x = lift(f)
-    for i in (range(x.ndim) if axis is None else [axis_number(axis, x.ndim)]):
+    dtypes(np.subtract, [x, x])
+    along = range(x.ndim) if axis is None else [axis_number(axis, x.ndim)]
+    if edge_order not in (1, 2): refuse(f'edge_order={edge_order!r}', '1 or 2', edge_order)
+    if len(varargs) > 1 and len(varargs) != len(along): refuse(f'{len(varargs)} spacings for {len(along)} axes', len(along), len(varargs))
+    for i, d in zip(along, map(lift, varargs)):
+        if d.axes and (d.ndim > 1 or len(varargs) != len(along) or not same(d.axes[0].size, x.axes[i].size).holds):
+            refuse('a spacing is a number, or a place for each entry', f'Vec<{x.axes[i].size}>', d, operand=1)
+    for i in along:
         if not (verdict := holds(claim(x.axes[i].size, '>=', edge_order + 1))).holds:
             refuse('too few entries for a difference', f'at least {edge_order + 1}', x.axes[i].size, verdict=verdict)
     one = Array(x.axes, dtypes(np.true_divide, [x, 1.0])[0])
@@ -325,7 +340,10 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 @rule(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     v = lift(y)
-    if x is not None: broadcast(v, lift(x))
+    if x is not None:
+        i, w = axis_number(axis, v.ndim), lift(x)
+        if w.ndim == 1 and not (verdict := same(w.axes[0].size, v.axes[i].size)).holds: refuse('a place for each entry', f'Vec<{v.axes[i].size}>', w, verdict=verdict, operand=1)
+        if w.ndim != 1: _same_shape(v, w)
     return reduced(v, axis, dtype=dtypes(np.true_divide, [v, 1.0])[0])
 
 
@@ -334,6 +352,9 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 @rule(np.select)
 def select(condlist, choicelist, default=0):
     if len(condlist) != len(choicelist): refuse('a choice for each condition', len(condlist), len(choicelist))
+    if not len(condlist): refuse('no condition', 'at least one', 'an empty list')
+    for c in condlist:
+        if lift(c).dtype != bool: refuse(f'a condition of {lift(c).dtype}', 'truth values', lift(c), 'compare with something', operand=0)
     result = default
     for condition, choice in zip(condlist, choicelist): result = OPS[np.where].shape(condition, choice, result)
     return result

@@ -19,9 +19,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, substitute
+from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import claim
-from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.trace import branch, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import OPS, Array, Size, as_dim, one_entry, size_value
 from bendml.shape.ranges import as_size, forget, range_of, view
@@ -35,6 +35,7 @@ from bendml.shape.elementwise import same
 #| export
 class Turns:
     "Something to iterate over whose length is not known: `item(k)` is its element number k."
+    named = False  # does the program give the number of a turn a name?
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
     listed = None  # for several values that are a parameter: the list that NumPy may take
     def __iter__(self):
@@ -76,7 +77,7 @@ def symbolic_range(*ends: Any) -> Any:
     if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
     count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
     turns = Turns(count, lambda k: size_value(a + k*c))
-    turns.numbers = lambda: OPS[np.arange].shape(start, stop, step)
+    turns.numbers, turns.named = lambda: OPS[np.arange].shape(start, stop, step), True
     return turns
 
 
@@ -99,7 +100,7 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     for t in turns[1:]:
         if not (verdict := same(t.count, turns[0].count)).holds:
             refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
-                   verdict)
+                   verdict, given='the rest is needed')
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
 
@@ -114,7 +115,9 @@ def _alike(values: Any) -> Any:
 def enumerated(values: Any, start: int = 0) -> Any:
     turns = as_turns(values)
     if turns is None: return enumerate(values, start)
-    return Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    found = Turns(turns.count, lambda k: (size_value(k + as_dim(start)), turns.item(k)))
+    found.named = True
+    return found
 
 
 # %%
@@ -139,6 +142,7 @@ class Growing(list):
         trace = current()
         self.counts = counts or [Dim(1)]*super().__len__()
         self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
+        self.key = (frame.f_code, frame.f_lasti) if (frame := user_frame()) else None  # where it is made: the same on every path
         trace.state.setdefault('lists', []).append(self)
 
     def plain(self) -> bool: return not self.dirty and all(c == 1 for c in self.counts)
@@ -264,6 +268,21 @@ def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."
     if isinstance(mark, dict): return {n: _plain(m) for n, m in mark.items()}
     return tuple(_plain(m) for m in mark if not (isinstance(m, tuple) and m[:1] == ('range',))) if isinstance(mark, tuple) else mark
+
+
+# %%
+#| export
+def _dims(mark: Any) -> Iterator[Dim]:
+    if isinstance(mark, Dim): yield mark
+    elif isinstance(mark, tuple):
+        for m in mark: yield from _dims(m)
+
+
+# %%
+#| export
+def _names(mark: Any) -> set[str]:
+    "The names in a fingerprint, or in a run of them."
+    return {n for m in _dims(mark) for n in names_of(m)}
 
 
 # %%

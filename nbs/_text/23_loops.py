@@ -3,33 +3,39 @@
 
 # %% [markdown]
 # # Loops that run an unknown number of times
-# > Two turns stand for all of them, if the second leaves everything as the first did.
+# > The first turn and one that may be any other stand for all of them, if the second leaves everything as it found it.
 
 # %% [markdown]
-# A loop over the rows of an array has as many turns as there are rows, and that is not known. So two turns are traced: one
-# at an arbitrary index `k`, one at `k + 1`. After the first, every variable has some shape; if after the second it has the
-# same one, with `k + 1` for `k`, then it has that shape after any number of turns, by induction. What differs (a counter, an
-# array that grows, an attribute that is counted up) is refused.
+# A loop over the rows of an array has as many turns as there are rows, and that is not known. So the first turn is traced, at
+# index 0, and then one at an index `k` of which only `k >= 1` is known. If that turn leaves every variable in the shape in
+# which it found it, then it has that shape after any number of turns, by induction. If it does not, one more is traced, at
+# `k + 1`, which must leave what the one at `k` left, with `k + 1` for `k`. What differs (an array that grows, an attribute
+# that is counted up) is refused.
 
 # %%
 #| hide
 #| export
-import inspect, sys, time, types
+import sys, time, types
+from functools import reduce
 from typing import Any, Callable, Iterator
 
+import numpy as np
+
 from bendml.shape.sizes import Dim, named, names_of, substitute
-from bendml.shape.facts import Facts, assume, bound, claim
+from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import Array, Size, number
-from bendml.shape.ranges import Range, ranged, unknown
-from bendml.shape.states import (Growing, Turns, _forget_in, _plain, _refuse_change, _shifted, _state, _unchanged, _variables,
-                                 as_turns, fingerprint)
+from bendml.shape.ranges import Range, range_of, ranged, union, unknown
+from bendml.shape.elementwise import lift
+from bendml.shape.states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
+                                 _unchanged, as_turns, fingerprint)
+from bendml.shape.counters import Counters, Watched
 
 # %% [markdown]
 # ## The loop
 #
-# A traced `for x in values:` iterates over `loop(values, ...)`. It yields two turns, checks, and goes on with what holds
-# after the last one. If there may be no turn at all, that is a path of its own.
+# A traced `for x in values:` iterates over `loop(values, ...)`. It yields these turns, checks, and goes on with what
+# holds after the last one. If there may be no turn at all, that is a path of its own.
 
 # %%
 #| export
@@ -47,142 +53,200 @@ def tick() -> None:
 
 # %%
 #| export
-def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn') -> Iterator[Any]:
-    "The turns of a for loop. `dead` names the variables that each turn sets before it reads them; `name` the one it counts."
+def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn',
+         counted: tuple[str, ...] = (), loose: tuple[str, ...] = ()) -> Iterator[Any]:
+    "The turns of a for loop. The copy says which variables no turn inherits, the name of the turn, what is counted, and what a turn may leave unset."
+    frame = sys._getframe(1)
+    if isinstance(values, Yields): yield from _taken(values, frame, dead, counted); return
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
     if not branch(claim(turns.count, '>=', 1)): return
-    yield from _two_turns(turns, _own_frame(sys._getframe(1)), dead, name)
-
-
-# %%
-#| export
-def _own_frame(frame: types.FrameType) -> types.FrameType:
-    "The frame of a loop. One in a generator would run its caller's loop along, which does not see that two turns stand for all."
-    if frame.f_code.co_flags & inspect.CO_GENERATOR: refuse('a generator that yields an unknown number of times', hint='return a list')
-    return frame
+    yield from _turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', loose)
 
 
 # %% [markdown]
-# A range that grows from turn to turn (a counter in an array) is forgotten, and one more turn is traced without it: this is
-# what abstract interpretation calls widening.
+# Where a turn is a later one, what was so in the one before (`if i == 5`) is forgotten, except for what it says about sizes
+# alone. And wherever the loop may end, it also does, since there may have been other turns that left everything as it was.
+# A variable that a turn may leave unset keeps its value of some earlier one: if that speaks of the index, one more turn is traced.
 
 # %%
 #| export
-def _widened(frame: types.FrameType, dead: tuple[str, ...], first: dict, second: dict, step: dict[str, Dim]) -> bool:
-    "Forget the ranges that a turn has changed; False if it has changed something else."
-    if not _unchanged(_plain(first), _plain(second), step): return False
-    for name, value in _variables(frame, dead).items():
-        if _shifted(first.get(name), step) != _shifted(second.get(name), {}): _forget_in(value)
-    return True
-
-
-# %%
-#| export
-def _two_turns(turns: Turns, frame: types.FrameType, dead: tuple[str, ...], name: str) -> Iterator[Any]:
-    trace, base, k = current(), current().facts, unknown(name, None).size
-    trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
-    step, done = {str(k): k + 1}, 1
-    with _Filling() as lists:
-        yield turns.item(k)
-        before = _state(frame, dead)
+def _turns(turns: Turns, watched: Watched, name: str, loose: tuple[str, ...]) -> Iterator[Any]:
+    trace, base = current(), current().facts
+    with _Filling(watched.line) as lists:
+        start = watched.state()
+        yield turns.item(Dim(0))
         lists.turn()
-        while branch(claim(turns.count, '>=', done + 1)):  # a loop that ends here is a path of its own
-            if holds(~(more := claim(k + done, '<=', turns.count - 1))).holds: break  # a condition has said that this is the last
-            trace.facts = assume(trace.facts, more)
+        if not branch(claim(turns.count, '>=', 2), False): lists.close(turns.count); return
+        before = watched.state()
+        still, done, step = int(_unchanged(start, before, {})), 0, {}  # so many turns, one after the other, have changed nothing
+        k = unknown(name, None, f'the number of a later turn of the loop in line {watched.line}, from 0', 'index').size
+        while True:
+            within = claim(turns.count, '>=', done + 2), claim(k, '>=', 1), claim(k + done, '<=', turns.count - 1)
+            trace.facts = reduce(assume, within, _later(base, trace, k))
+            watched.renew(done > 0)
             yield turns.item(k + done)
             lists.turn()
-            after, done = _state(frame, dead), done + 1
-            if _unchanged(before, after, step): break
-            if _widened(frame, dead, before, after, step) and done < 5: after = _state(frame, dead)
-            elif done >= 3: _refuse_change(before, after, step)
-            before = after  # the second turn may change what the first has set up: then a third must not
-        lists.close(turns.count, str(k), step)
-    trace.facts = _after(base, trace, k, turns.count - done)
+            after, done = watched.state(), done + 1
+            if _unchanged(before, after, step): still += 1
+            elif done > 1 and watched.widened(before, after, step) and done < 6: after, still = watched.state(), 0
+            elif done > 3 + lists.partly: _refuse_change(before, after, step)
+            else: still = 0  # the second turn may change what the first has set up: then a third must not
+            if still > lists.partly and (done > 1 or not watched.kept(k, loose)): break
+            if not branch(claim(k + done, '<=', turns.count - 1), False): break
+            before, step = after, {str(k): k + 1}
+        lists.close(turns.count, str(k))
+        trace.facts = _later(base, trace, k)
+    watched.from_any_turn(k, turns.count)
+    trace.facts = assume(trace.facts, claim(k, '==', turns.count - done))
 
 
 # %%
 #| export
-def _after(base: Facts, trace: Any, k: Dim, last: Dim) -> Facts:
-    "What holds after the loop: all that was decided and does not speak of one turn; and `k` was the last."
-    facts, known = base, dict(base.lower)
+def _later(base: Facts, trace: Any, *turns: Dim) -> Facts:
+    "All that was decided since and does not speak of one turn, and what the rest says about sizes alone."
+    facts, known, during = base, dict(base.lower), trace.facts
     for name, least in trace.state.get('fresh', {}).items():
         if name not in known: facts = bound(facts, name, least)
-    for c in trace.facts.claims[len(base.claims):]:
-        if str(k) not in names_of(c.dim): facts = assume(facts, c)
-    return assume(facts, claim(k, '==', last))
+    names = set(map(str, turns))
+    claims = list(during.claims[len(base.claims):])
+    for k in turns: claims += _projected(during, str(k))
+    for c in claims:
+        if not names & names_of(c.dim): facts = assume(facts, c)
+    return facts
 
 
 # %%
 #| export
-class _Filling:
+def _projected(facts: Facts, k: str) -> Iterator[Claim]:
+    "What the claims about `k` say about everything else: with its value put in, or from each pair of a lower and an upper bound."
+    about, value = [c for c in facts.claims if k in names_of(c.dim)], dict(facts.solved).get(k)
+    if value is not None: yield from (Claim(substitute(c.dim, {k: value}), c.kind) for c in about)
+    ends = {1: [], -1: []}
+    for c in about:
+        factor = dict(c.dim.terms).get(((k, 1),), 0)
+        rest = c.dim - factor*named(k)
+        if c.kind == '>=' and factor in ends and k not in names_of(rest): ends[factor].append(rest)
+    for low in ends[1]:
+        for high in ends[-1]:
+            if _at_once(facts, new := Claim(low + high, '>=')) is not True: yield new
+
+
+# %% [markdown]
+# If every turn appends the same to a list, it has as many elements as there are turns. If some do and others do not, nobody
+# knows how many: a fresh number, at most one a turn. Which it is shows only when all paths were traced, so paths tell each
+# other (`some`), and are traced anew. A list that may have got nothing is empty on a path of its own, where it cannot be
+# stacked.
+
+# %%
+#| export
+class _Marks:
     "The lists that exist when a loop begins, and what each turn appends to them."
+    def __init__(self, line: int): self.trace, self.line = current(), line
     def __enter__(self):
-        self.trace = current()
         self.trace.state['depth'] = self.trace.state.get('depth', 0) + 1
         self.lists = list(self.trace.state.get('lists', ()))
         self.before, self.trace.state['filling'] = self.trace.state.get('filling', ()), self.lists
         self.marks = [[list.__len__(g)] for g in self.lists]
+        self.seen, self.made = [[] for _ in self.lists], len(self.trace.made)
         return self
     def turn(self) -> None:
-        for g, marks in zip(self.lists, self.marks): marks.append(list.__len__(g))
+        for g, marks, seen in zip(self.lists, self.marks, self.seen):
+            start = marks[-1]
+            marks.append(list.__len__(g))
+            seen.append(tuple((fingerprint(v), n) for v, n in zip(list(list.__iter__(g))[start:], g.counts[start:])))
+        if self.lists and len(self.trace.made) > self.made: self.trace.state['tentative'] = True
     def __exit__(self, *_):
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
 
-    def close(self, count: Dim, k: str, step: dict[str, Dim]) -> None:
-        "Every turn appended the same: write down how often."
-        for g, (start, *ends) in zip(self.lists, self.marks):
-            if ends[-1] == start: continue
-            runs = [list(zip(list(list.__iter__(g))[a:b], g.counts[a:b])) for a, b in zip((start, *ends), ends)]
-            seen = [[(fingerprint(v), n) for v, n in run] for run in runs]
-            if any(_shifted(_plain(tuple(p)), step) != _shifted(_plain(tuple(q)), {}) for p, q in zip(seen, seen[1:])):
-                refuse('a list gets different elements in each turn', hint='append one element of one shape in each turn')
-            made = [(in_turn(v, k, count), n) for v, n in runs[0]]
-            if k in {n for v, _ in made for m in _dims(_plain(fingerprint(v))) for n in names_of(m)}:
-                refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
-            if any(p != seen[0] for p in seen) or k in {n for m in _dims(tuple(seen[0])) for n in names_of(m)}: _forget_in(runs)
-            list.__delitem__(g, slice(start, None))
-            del g.counts[start:]
-            for v, n in made: list.append(g, v); g.counts.append(n*count)
-            g.dirty = self.trace.state['depth'] - 1 > g.depth
+    @property
+    def partly(self) -> bool:
+        "Is there a list that only some of the turns append to?"
+        return any(g.key in self.trace.some for g, marks in zip(self.lists, self.marks) if marks[-1] > marks[0])
 
 
 # %%
 #| export
-def in_turn(value: Any, k: str, count: Dim) -> Any:
-    "A size that each turn counts on, `[i for i in range(n)]`, as a number that is in range."
+def _begins(first: Any, other: Any) -> bool:
+    "Is what the first turn appends as in any other turn? A number that is known there may be unknown later."
+    if isinstance(first, tuple) and first[:1] in (('float',), ('int',)) and other[:2] == ('array', ()):
+        return np.dtype(other[2]).kind == ('f' if first[0] == 'float' else 'i')
+    if not (isinstance(first, tuple) and isinstance(other, tuple)): return first == other
+    return len(first) == len(other) and all(map(_begins, first, other))
+
+
+# %%
+#| export
+def in_turn(value: Any, k: str, count: Dim, done: int = 0) -> Any:
+    "A size that the turn `k + done` counts on, `[i for i in range(n)]`, as a number that is in range."
     if type(value) is not Size or k not in names_of(value.dim): return value
-    at = lambda turn: substitute(value.dim, {k: turn})
-    step = (at(named(k) + 1) - value.dim).const
+    at = lambda turn: substitute(value.dim, {k: turn - done})
+    step = (at(named(k) + done + 1) - value.dim).const
     if step is None: return number(int)
     return ranged(number(int), Range(at(0), at(count - 1)) if step >= 0 else Range(at(count - 1), at(0)))
 
 
 # %%
 #| export
-def _dims(mark: Any) -> Iterator[Dim]:
-    if isinstance(mark, Dim): yield mark
-    elif isinstance(mark, tuple):
-        for m in mark: yield from _dims(m)
+class _Filling(_Marks):
+    "What the turns have appended to the lists, written down as so many times the same."
+    def close(self, count: Dim, k: str = '') -> None:
+        "Write down how often each element was appended."
+        for g, (start, *_), seen in zip(self.lists, self.marks, self.seen):
+            g.dirty &= self.trace.state['depth'] - 1 > g.depth
+            if not any(seen): continue
+            elements, (at, run) = list(list.__iter__(g))[start:], self._alike(seen, k)
+            first = sum(map(len, seen[:at]))
+            made = [in_turn(v, k, count, at - 1) for v in elements[first:first + len(run)]]
+            if k in _names(_plain(tuple(map(fingerprint, made)))):
+                refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
+            if len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
+            exact = all(tuple(n for _, n in s) == tuple(n for _, n in run) for s in seen)
+            if not exact: self.trace.some.add(g.key)
+            list.__delitem__(g, slice(start, None))
+            del g.counts[start:]
+            g.dirty = self.trace.state['depth'] - 1 > g.depth
+            totals = [n*count for _, n in run] if g.key not in self.trace.some else self._some([s for s in seen if s], count)
+            for v, n in zip(made, totals): list.append(g, v); g.counts.append(n)
+
+    def _alike(self, seen: list, k: str) -> tuple[int, tuple]:
+        "A turn that appends something, not the first if there is another, and what: in each turn the same."
+        full = [(i, s, _plain(tuple(f for f, _ in s))) for i, s in enumerate(seen) if s]
+        for (i, _, p), (j, _, q) in zip(full, full[1:]):
+            if k and not i: alike = _begins(_shifted(p, {}), _shifted(q, {k: Dim(1 - j)}))  # at index 0
+            else: alike = _shifted(p, {k: named(k) + j - i} if k else {}) == _shifted(q, {})
+            if not alike: refuse('a list gets different elements in each turn', hint='append elements of one shape')
+        return full[min(len(full) - 1, not full[0][0])][:2]
+
+    def _some(self, full: list, count: Dim) -> list[Dim]:
+        "A number of turns that only the data know, for each element of a turn; none at all is a path of its own."
+        told = f'how many elements the loop in line {self.line} appends'
+        each = [n for _, n in full[0]]
+        if any([n for _, n in s] != each for s in full) or any("'" in str(n) for n in each): found = [unknown('c', 0, told).size for _ in each]
+        else:
+            turns = unknown('c', 0, told if each == [1] else f'how many turns of the loop in line {self.line} append').size
+            self.trace.facts = assume(self.trace.facts, claim(turns, '<=', count))
+            found = [n*turns for n in each]
+        return found if branch(claim(found[0], '>=', 1), False) else []
 
 
 # %% [markdown]
-# A `while` loop on data has no index; its two turns must leave exactly the same state. A third turn would then be as the
-# second, whose ways out are paths of their own, so a path that goes on is left there. A loop whose turns are known is run as it is.
+# A `while` loop on data has no index; its two turns must leave exactly the same state. One whose condition is known is run
+# as it is, as long as its turns do not depend on numbers or come nearer to the end. `while True` ends by a `break` or `return`
+# in its body, and in no other way.
 
 # %%
 #| export
-class Again(BaseException):
-    "A path that does again what it has done."
+class Endless(BaseException):
+    "This path goes on for ever: nothing comes after it, and no handler of the program sees it."
 
-
-# %%
-#| export
-def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iterator[None]:
+def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = (), counted: tuple[str, ...] = (), forever: bool = False) -> Iterator[None]:
     "The turns of a while loop."
     trace, frame, turns = current(), sys._getframe(1), 0
+    state = lambda: _state(frame, (*dead, *counted))
+    before = state()
     while True:
         made = len(trace.made)
         going, forked = bool(condition()), len(trace.made) > made
@@ -192,46 +256,104 @@ def while_loop(condition: Callable[[], Any], dead: tuple[str, ...] = ()) -> Iter
         if (turns := turns + 1) > MAX_TURNS: refuse(f'a while loop with more than {MAX_TURNS} turns')
         yield
         if len(trace.made) == made: continue
-        if not condition(): return
-        break  # a turn that depends on numbers, as in `while True: ... if done: break`
-    frame = _own_frame(sys._getframe(1))
-    with _Filling() as lists:
-        yield
-        first = _state(frame, dead)
-        lists.turn()
-        if any(m[-1] != m[0] for m in lists.marks):
-            refuse('a list grows in a while loop, whose number of turns is not known', hint='use a for loop')
-        going = condition()
-        while going:
+        if forever or _unchanged(before, now := state(), {}):  # a turn that depends on numbers, and comes no nearer to an end
+            if not condition(): return
+            break
+        before = now
+    yield from _any_turns(condition, Watched(frame, dead, counted), forever)
+
+
+# %%
+#| export
+def _any_turns(condition: Callable[[], Any], watched: Watched, forever: bool) -> Iterator[None]:
+    if watched.parts[0][2].least and not condition(): return
+    with _Filling(watched.line) as lists:
+        turns, still, before = unknown('turns', 1, f'how many turns the loop in line {watched.line} makes').size, 0, None
+        while still <= lists.partly:
             yield
-            after = _state(frame, dead)
-            if not (going := condition()): return
-            if _unchanged(first, after, {}): raise Again
-            if not _widened(frame, dead, first, after, {}): _refuse_change(first, after, {})
-            first = _state(frame, dead)
+            tick()
+            lists.turn()
+            after = watched.state()
+            if before is not None and _unchanged(before, after, {}): still += 1
+            elif before is not None and not watched.widened(before, after, {}):
+                if not condition(): break  # what it changes is that it ends
+                _refuse_change(before, after, {})
+            else: still = 0
+            before = watched.state()
+            if still > lists.partly: break
+            watched.renew()
+            if not condition(): break
+        if forever: raise Endless
+        lists.close(turns)
+
+
+# %% [markdown]
+# ## Generators
+#
+# A generator function of the program is traced as it stands: where it yields, the loop that takes what it yields makes its
+# turn, inside the generator's own loop. So what that turn changes is compared there.
+
+# %%
+#| export
+class Yields:
+    "What a generator function of the traced program yields."
+    def __init__(self, generator: types.GeneratorType, each: Callable[[Any], Any] = lambda v: v):
+        self.generator, self.each = generator, each
+    def __iter__(self):
+        name = self.generator.__name__
+        refuse(f'{name} is a generator, and only a for loop takes what it yields', hint=f'write `for ... in {name}(...):`, or its loop here')
+    __next__ = __len__ = __iter__
+
+
+# %%
+#| export
+def _taken(values: Yields, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]) -> Iterator[Any]:
+    "The turns of a loop over a generator."
+    fed, counters, source = current().state.setdefault('fed', {}), Counters(frame, counted), values.generator.gi_frame
+    fed[id(source)] = frame, dead, counters
+    try:
+        for value in values.generator:
+            tick()
+            counters.renew()
+            yield values.each(value)
+            counters.settled(_state(frame, dead))
+    finally: fed.pop(id(source), None)
 
 
 # %% [markdown]
 # ## Comprehensions
 #
-# `[f(row) for row in x]` is the same: one element, as often as there are rows.
+# `[f(row) for row in x]` is the same: one element, as often as there are rows. Where something in it goes one way or another,
+# two elements are made, and must be alike; `if` in it picks a number of them that nobody knows.
 
 # %%
 #| export
-def each(values: Any, kind: str, parts: int) -> Iterator[Any]:
+def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
-    if kind != 'list' or parts != 1:
-        refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
+    if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
+    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
     if not branch(claim(turns.count, '>=', 1)): return
-    trace, base, earlier, k = current(), current().facts, set(current().state.get('fresh', ())), unknown('t', None).size
-    trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
-    with _Filling() as lists:
-        yield turns.item(k)
-        lists.turn()
+    trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
+    with _Filling(sys._getframe(1).f_lineno) as lists:
+        while not ks or len(ks) < 2 and len(trace.made) > made:
+            ks.append(k := unknown('t', None, 'the number of an element of {it} ({at}), from 0', 'index').size)
+            trace.facts = assume(assume(trace.facts, claim(k, '>=', 0)), claim(k, '<=', turns.count - 1))
+            yield turns.item(k)
+            lists.turn()
         if any(m[-1] != m[0] for m in lists.marks): refuse('a list grows inside a comprehension', hint='write a for loop')
-    trace.state['comprehended'] = turns.count, str(k), trace.facts, trace.state['fresh'].keys() - earlier
-    trace.facts = _after(base, trace, k, turns.count - 1)
+    own = trace.state['fresh'].keys() - earlier  # sizes that are found in a turn, others in each
+    trace.state['comprehended'] = turns.count, {*map(str, ks)}, trace.facts, ifs, own
+    trace.facts = _later(base, trace, *ks)
+
+
+# %%
+#| export
+def _either(value: Any, other: Any) -> Any:
+    "One element for two that different turns may make: alike, or two numbers."
+    numbers = [v for v in (value, other) if type(v) in (bool, int, float, Size, Array) and not lift(v).axes]
+    if len(numbers) == 2 and fingerprint(value) != fingerprint(other): return ranged(number(np.result_type(*(lift(v).dtype for v in numbers))), union(*map(range_of, numbers)))
+    return _one_of([value, other], 'the elements of this list differ', 'make elements of one shape')
 
 
 # %%
@@ -244,17 +366,21 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     values, counted = make(), state['comprehended']
     state['comprehended'] = outer
     if counted is None: return Growing(values)
-    count, k, during, own = counted  # `own`: sizes that are found in a turn, others in each
+    count, ks, during, ifs, own = counted
     if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
+    if not values: return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    mentions = lambda mark: any(k in names_of(d) for d in _dims(mark))
-    values = [in_turn(v, k, count) for v in values]
-    varies = any(mentions(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
+    values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]
+    if len(values) == 2: values = [_either(*values)]
+    varies = any(ks & _names(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
     for v in values:
-        if mentions(fingerprint(v)): _forget_in(v)
+        if ks & _names(fingerprint(v)): _forget_in(v)
     trace.facts = after
     if varies: refuse('the elements have different sizes', hint='np.stack needs elements of one shape')
+    if ifs:
+        some = unknown('c', 1, 'how many elements {it} has ({at})').size
+        trace.facts, count = assume(trace.facts, claim(some, '<=', count)), some
     return Growing(values, [count])
 
 

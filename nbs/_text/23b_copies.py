@@ -66,6 +66,34 @@ def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
     return tuple(sorted((own | set().union(*map(_stores, body))) - _read_first(body, own)))
 
 
+# %%
+#| export
+def _always_set(body: list[ast.stmt]) -> set[str]:
+    "Variables that every turn sets, whichever way it goes."
+    found = set()
+    for s in body:
+        match s:
+            case ast.Assign(targets, _): found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            case ast.If(_, inner, other): found |= _always_set(inner) & _always_set(other)
+        if any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(s)): break  # what follows may be left out
+    return found
+
+
+# %% [markdown]
+# A variable that a turn computes from itself by arithmetic [counts](22k_counters.ipynb).
+
+# %%
+#| export
+def counted_names(body: list[ast.stmt]) -> set[str]:
+    "Variables that a loop counts up or down: `n += 1`, `n = n + 1`."
+    found = set()
+    for n in (n for s in body for n in ast.walk(s)):
+        match n:
+            case ast.AugAssign(ast.Name(name)): found.add(name)
+            case ast.Assign([ast.Name(name)], ast.BinOp() as value) if name in _loads(value): found.add(name)
+    return found
+
+
 # %% [markdown]
 # ## Rewriting
 
@@ -137,18 +165,22 @@ class _Loops(ast.NodeTransformer):
         return node
 
     def visit_For(self, node):
-        dead = dead_names(node.target, node.body)
+        dead, counted = dead_names(node.target, node.body), counted_names(node.body)
         self.generic_visit(node)
         name = next((n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)), 'turn')
-        node.iter = self._at(node.iter, _hook('loop', node.iter, ast.Constant(dead), ast.Constant(name)))
+        loose = tuple(n for n in dead if n not in _always_set(node.body) | _stores(node.target))
+        told = dead, name, tuple(sorted(counted - {*dead})), loose
+        node.iter = self._at(node.iter, _hook('loop', node.iter, *map(ast.Constant, told)))
         return node
 
     def visit_While(self, node):
-        dead = tuple(set(dead_names(None, node.body)) - _loads(node.test))
+        dead, counted = set(dead_names(None, node.body)) - _loads(node.test), counted_names(node.body)
+        forever = isinstance(node.test, ast.Constant) and bool(node.test.value)
         self.generic_visit(node)
         condition = ast.Lambda(ast.arguments([], [], None, [], [], None, []), node.test)
         target = ast.Name('__bendml_turn__', ast.Store())
-        return self._at(node, ast.For(target, _hook('while', condition, ast.Constant(dead)), node.body, node.orelse, None))
+        told = map(ast.Constant, (tuple(sorted(dead)), tuple(sorted(counted - dead)), forever))
+        return self._at(node, ast.For(target, _hook('while', condition, *told), node.body, node.orelse, None))
 
     def visit_List(self, node):
         self.generic_visit(node)
@@ -219,8 +251,8 @@ def _comprehension(kind: str):
     "Comprehensions: what they iterate over passes through `each`, a list through `comprehension`."
     def visit(self, node):
         self.generic_visit(node)
-        parts = ast.Constant(len(node.generators) + sum(len(g.ifs) for g in node.generators))
-        for g in node.generators: g.iter = self._at(g.iter, _hook('each', g.iter, ast.Constant(kind), parts))
+        parts = len(node.generators), sum(len(g.ifs) for g in node.generators)
+        for g in node.generators: g.iter = self._at(g.iter, _hook('each', g.iter, *map(ast.Constant, (kind, *parts))))
         if kind != 'list': return node
         return self._at(node, _hook('comprehension', ast.Lambda(ast.arguments([], [], None, [], [], None, []), node)))
     return visit
@@ -267,7 +299,7 @@ GENERATOR, COROUTINE = 0x20, 0x280  # flags of a code object
 @lru_cache(2048)
 def _compiled(code: types.CodeType, owner: str, file: str, places: bytes) -> types.CodeType | None:
     "The code of the copy. Two codes that are equal may stand in two places."
-    if (node := function_node(code)) is None or code.co_flags & (GENERATOR | COROUTINE): return None
+    if (node := function_node(code)) is None or code.co_flags & COROUTINE: return None
     node = _clone(node)
     if isinstance(node, ast.Lambda):
         node = ast.copy_location(ast.FunctionDef('__lambda__', node.args, [ast.copy_location(ast.Return(node.body), node.body)],
@@ -332,7 +364,7 @@ def copy_of(f: types.FunctionType, own: dict[str, Any] = {}) -> types.FunctionTy
 def why_no_copy(f: types.FunctionType) -> tuple[str, str]:
     "Why a function cannot be traced, and what to do."
     code = f.__code__
-    if code.co_flags & GENERATOR: return 'a generator is not traced', 'return a list or an array; or annotate what is done with one of the values that it yields'
+    if code.co_flags & GENERATOR: return 'a generator is not traced by itself', 'annotate the function whose for loop takes what it yields; or return a list or an array'
     if code.co_flags & COROUTINE: return 'an async function is not traced', 'put what it computes into a function without async'
     if (tree := source_tree(code.co_filename)) is None:
         made = {'<stdin>': "typed at Python's prompt", '<string>': 'given to python -c, or to exec'}.get(code.co_filename, f'made from {code.co_filename}')

@@ -24,7 +24,7 @@ from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, a
 from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
-from bendml.shape.loops import comprehension, each, loop, tick, while_loop
+from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from bendml.shape.drawing import draw
@@ -66,7 +66,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return draw(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
-    if isinstance(f, types.FunctionType): return _entered(f, args, kwargs)
+    if isinstance(f, types.FunctionType):
+        result = _entered(f, args, kwargs)
+        return Yields(result) if isinstance(result, types.GeneratorType) and _traced(f) else result
     if isinstance(f, type): return _instance(f, args, kwargs)
     if isinstance(f, np.vectorize): return perform('vectorize', (f, *args), kwargs)
     method = getattr(type(f), '__call__', None)
@@ -212,6 +214,14 @@ def _length(values: Any) -> Any:
 
 # %%
 #| export
+def _enumerated(values: Any, start: int = 0) -> Any:
+    if not isinstance(values, Yields): return enumerated(values, start)
+    number = lambda: size_value(as_dim(start) + unknown('i', 0, 'the number of a turn of the loop over {it} ({at})').size)
+    return Yields(values.generator, lambda v: (number(), v))
+
+
+# %%
+#| export
 def _float(value: Any = 0.0) -> Any:
     if type(value) is Array: one_entry(value, 'float()')
     return number(float) if type(value) in (Array, Size) else float(value)
@@ -317,7 +327,7 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 # %%
 #| export
 SPECIAL: dict[Any, Callable] = {
-    len: _length, range: symbolic_range, zip: zipped, enumerate: enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
+    len: _length, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed,

@@ -8,24 +8,25 @@
 # %%
 #| hide
 #| export
-import inspect, time
+import inspect, re, time, types
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any, Callable
+from functools import reduce
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of, parse_dim, substitute
-from bendml.shape.facts import Claim, Facts, assume, bound, claim, impossible, parse_claim
+from bendml.shape.facts import Claim, Facts, assume, bound, claim, decide, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, Signature, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.trace import Trace, choose, current, holds, refuse, tracing
 from bendml.shape.opaque import Opaque, Part
 from bendml.shape.symbols import Array, Axis, Size, as_dim, axis, number, size_value
-from bendml.shape.ranges import GIVEN, bounded, ranged
+from bendml.shape.ranges import GIVEN, UNBOUNDED, Known, bounded, ranged
 from bendml.shape.elementwise import _fit, lift, same
 from bendml.shape.ranges import unknown
 from bendml.shape.states import FEWER, Growing, Turns, fingerprint, outside
-from bendml.shape.loops import MAX_SECONDS, Again
+from bendml.shape.loops import MAX_SECONDS, Endless
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
 from bendml.shape.unsaid import found_sizes, nothing_said, nothing_to_find
 from bendml.shape import calls  # what the copies' calls go through
@@ -53,7 +54,7 @@ def make(spec: Any, put: Callable[[Dim], Dim] = itself) -> Any:
         case OpaqueSpec(cls, name):
             return _GENERATORS[cls](0) if cls in _GENERATORS else Opaque(name or f'a {cls.__name__}', cls, fixed=cls in (str, bytes))
         case OneSpec(values): return next((v for v in values[:-1] if choose()), values[-1])
-        case MaybeSpec(inner): return make(inner, put) if choose() else None
+        case MaybeSpec(inner): return make(inner, put) if choose('an optional argument is given') else None
         case ManySpec(inner): return _many(inner, put)
         case TupleSpec(items, names, cls): return _record(cls, names, [make(s, put) for s in items])
         case DictSpec(items): return {k: make(s, put) for k, s in items}
@@ -172,7 +173,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
         refuse(f'{what} has {count}, not {len(sizes)}', wanted, x, _fit(Array(map(Axis, sizes)), x) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
-            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x), verdict)
+            hint = "the check cannot tell this size: leave out this annotation, or fill an array that has the declared size" if "'" in str(a.size) else ''
+            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _fit(Array(map(Axis, sizes)), x) or hint, verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
@@ -205,6 +207,9 @@ def _same_order(spec: ArraySpec, x: Array, what: str, put: Callable[[Dim], Dim])
 
 # %% [markdown]
 # ## One path, and all of them
+#
+# A path on which every turn of a loop appends to a list cannot know that on another some turns do not. So what it refuses
+# waits for the other paths; if one of them finds such a list, all are traced anew, and count it as not known.
 
 # %%
 #| export
@@ -218,6 +223,8 @@ class Report:
     requires: tuple[Claim, ...]           # conditions on sizes that the function checks itself
     result: str                           # the shape of what it returns
     own: Own | None = None                # what a method does with `self`
+    unless: tuple[tuple[Claim, ...], ...] = ()  # conditions under which it raises, each of several that hold together
+    writes: tuple[str, ...] = ()          # the parameters into whose arrays it may write
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
@@ -232,7 +239,7 @@ class Path:
     trace: Trace
     raised: bool     # it ended in an exception that the function raises itself
     result: str = ''
-    again: bool = False  # it ended in a loop, whose other ways out are other paths
+    endless: bool = False  # it goes on for ever
     changed: dict[str, Any] = field(default_factory=dict)  # what it did to `self`
 
 
@@ -251,15 +258,23 @@ def explore(
     rolled: bool = False,          # two turns stand for all, in short loops too
 ) -> list[Path]:
     "Run once for each way that the conditions can go."
-    plans, paths, until = [()], [], time.thread_time() + seconds
+    plans, paths, some, refusal = [()], [], set(), None
+    until = time.thread_time() + seconds
     while plans:
-        plan = plans.pop()
-        trace = Trace(facts, plan, keep=keep, state=dict(until=until, rolled=rolled))
-        with tracing(trace): paths.append(_one_path(run, trace))
+        plan, known = plans.pop(), len(some)
+        trace = Trace(facts, plan, keep=keep, some=some, state=dict(until=until, rolled=rolled))
+        try:
+            with tracing(trace): paths.append(_one_path(run, trace))
+        except ShapeError as e:
+            if _too_much(e): raise
+            if not trace.state.get('tentative'): raise refusal or e
+            refusal = refusal or e  # it took a list to be filled in every turn: another path may know better
+        if len(some) > known: plans, paths, refusal = [()], [], None; continue
         plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
         if len(paths) > MAX_PATHS:
-            raise ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
-                             hint='split the function into smaller typed ones')
+            raise refusal or ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
+                                        hint='split the function into smaller typed ones')
+    if refusal: raise refusal
     return paths
 
 
@@ -287,8 +302,8 @@ def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', '
 #| export
 def _one_path(run: Callable[[Trace], Any], trace: Trace) -> Path:
     try: result = run(trace)
-    except Again: return Path(trace, True, again=True)
     except ShapeError as e: raise trace.refused or e
+    except Endless: return Path(trace, True, endless=True)
     except (Exception, SystemExit) as e:
         if trace.refused: raise trace.refused from None
         if trace.state.get('raised') is e: return Path(trace, True)
@@ -324,7 +339,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
 # %%
 #| export
 def _shown(value: Any) -> str:
-    if type(value) is Array: return str(value)
+    if type(value) is Array: return re.sub(r"\w+'\d+", '?', str(value))  # a size that nobody named
     if isinstance(value, Growing) and not value.plain(): return f'a list of {value.total()}'
     if isinstance(value, tuple | list): return '(' + ', '.join(map(_shown, value)) + ')'
     return f'the size {value}' if type(value) is Size else 'None' if value is None else type(value).__name__
@@ -402,17 +417,21 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
           limits: dict[str, Dim] | None = None, names: dict[str, Any] = {}) -> Report:
     "Trace a function on every path; `ShapeError` if a path does not fit its annotations. `names` are names of its own."
     began, copy = time.perf_counter(), copy_of(f, names)
-    if copy is None:
+    if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
+    writes = set()
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
+        given = signature.python.bind(*args, **kwargs).arguments
+        for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
         trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
-        given = signature.python.bind(*args, **kwargs).arguments
+        own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
         result = copy(*args, **kwargs)
+        writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
         if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
@@ -425,6 +444,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
                          hint='sizes are at least 1, unless it has a lower bound for them, such as "n >= 0"', place=place_of_code(f.__code__))
     paths = _all_paths(run, start_facts(where))
     done = [p for p in paths if not p.raised]
+    if not done and all(p.endless for p in paths):
+        raise ShapeError(f'{f.__name__} has a loop that never ends', place=place_of_code(f.__code__))
     if not done:
         raise ShapeError(f'{f.__name__} raises an exception at every size that its annotations allow',
                          place=place_of_code(f.__code__))
@@ -432,8 +453,20 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     decided = {}
     for p in paths:
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
-    return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), _required(paths, where),
-                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f))
+    requires, unless = _required(paths, where)
+    return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)))
+
+
+# %%
+#| export
+def _arrays_in(value: Any) -> Iterator[Array]:
+    "The arrays that an argument holds."
+    if type(value) is Array: yield value
+    elif isinstance(value, dict | list | tuple):
+        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
+    elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
+        for v in vars(value).values(): yield from _arrays_in(v)
 
 
 # %%
@@ -509,29 +542,36 @@ def _is_self(spec: Any) -> bool: return isinstance(spec, TupleSpec) and isinstan
 #| export
 def _kept(values: Any, keep: tuple[str, ...]) -> dict[int, str]:
     "The identities of the axes that nothing may reduce over."
-    found = {}
-    def visit(v):
-        if type(v) is Array: found.update({a.id: str(a.size) for a in v.axes if str(a.size) in keep})
-        elif isinstance(v, list | tuple): [visit(x) for x in v]
-        elif isinstance(v, dict): [visit(x) for x in v.values()]
-    visit(values)
-    return found
+    return {a.id: str(a.size) for x in _arrays_in(values) for a in x.axes if str(a.size) in keep}
 
 
 # %%
 #| export
-def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[Claim, ...]:
-    "The conditions on sizes whose failure makes the function raise; a caller must meet them."
-    known = len(start_facts(where).claims)
-    found: list[Claim] = []
-    for p in sorted((p for p in paths if p.raised and not p.again), key=lambda p: len(p.trace.facts.claims)):
-        made = [c for c in p.trace.facts.claims[known:] if c.text and "'" not in c.text and c not in found]
-        if len(made) == 1 and len(p.trace.made) == len(p.trace.facts.claims) - known: found.append(~made[0])
-    return tuple(found)
+def _required(paths: list[Path], where: tuple[str, ...]) -> tuple[tuple[Claim, ...], tuple[tuple[Claim, ...], ...]]:
+    "The conditions on sizes whose failure makes the function raise, and those that make it raise together; a caller must meet them."
+    start = start_facts(where)
+    made = lambda p: [c for c in p.trace.facts.claims[len(start.claims):] if c.text]
+    done = [made(p) for p in paths if not p.raised]
+    found, together = [], []
+    for p in sorted((p for p in paths if p.raised and not p.endless), key=lambda p: len(made(p))):
+        named = [c for c in made(p) if "'" not in c.text]
+        if len(named) != len(p.trace.made) and not _by_sizes(start, named, done): continue  # it depends on numbers
+        left = [c for c in named if c not in found and not decide(start, c).holds]
+        if len(left) == 1: found.append(~left[0])
+        elif left and tuple(left) not in together: together.append(tuple(left))
+    return tuple(found), tuple(together)
 
 
 # %%
-from bendml.shape.annotations import Mat, Vec, L, read_signature
+#| export
+def _by_sizes(start: Facts, claims: list[Claim], done: list[list[Claim]]) -> bool:
+    "Does no way through the function return where these claims hold?"
+    facts = reduce(assume, claims, start)
+    return all(any(decide(facts, ~c).holds for c in way) for way in done)
+
+
+# %%
+from bendml.shape.annotations import Int, Mat, Vec, L, read_signature
 B = Dim('B')
 
 def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L[128]]:
@@ -540,6 +580,46 @@ def layer(x: Mat[B, L[784]], w: Mat[L[784], L[128]], b: Vec[L[128]]) -> Mat[B, L
 
 report = check(layer, read_signature(layer))
 report, report.requires
+
+
+# %% [markdown]
+# Where several conditions together make it raise, a caller must rule out that they all hold. And what a function may write
+# into is noted, since its caller knows nothing of those numbers afterwards.
+
+# %%
+def either(x: Mat[B, L[784]], i: Int[Vec[B]]) -> Mat[B, L[784]]:
+    assert len(x) == 3 or len(x) == 4
+    i += 1
+    return x
+
+report = check(either, read_signature(either))
+report.unless, report.writes
+
+# %% [markdown]
+# Sizes that fail are stated only as far as they fail for certain. Here they hang on how often a condition was so.
+
+# %%
+n = Dim('n')
+def every_other(u: Vec[n], steps: int) -> Mat['1 + steps', n]:
+    out = [u]
+    for i in range(steps):
+        if i % 2 == 0: out.append(u)
+    return np.stack(out)
+
+try: check(every_other, read_signature(every_other))
+except ShapeError as e: print(e)
+
+
+# %% [markdown]
+# A loop until the numbers say so is accepted, and what it counts is a whole number that nobody knows.
+
+# %%
+def until_small(x: Vec[n], most: int) -> tuple[Vec[n], int]:
+    turns = 0
+    while np.abs(x).max() > 1 and turns < most: x, turns = x/2, turns + 1
+    return x, turns
+
+check(until_small, read_signature(until_small))
 
 # %% [markdown]
 # ## What this does not show

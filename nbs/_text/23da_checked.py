@@ -126,7 +126,8 @@ class Checks:
     def promised(self) -> Report:
         "What the signature alone says."
         nothing = self.signature.python.return_annotation in (None, 'None')
-        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None)
+        own = Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None
+        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', own)
 
     def attributes(self) -> dict[str, Any]:
         "What the class of a method's `self` says of its attributes."
@@ -143,7 +144,7 @@ class Checks:
 
 # %%
 #| export
-def _says(report: Report) -> tuple: return report.requires, report.own, report.result == 'None'
+def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.own, report.result == 'None'
 
 def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return all(_equal(known[n], wanted[n]) for n in known)
 

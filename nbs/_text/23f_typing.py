@@ -11,22 +11,23 @@
 import ast, functools, inspect, re, sys, threading, types, typing
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Callable, Self
 
 import numpy as np
 
 from bendml.shape.sizes import Dim, DimError, _wrapped, named, names_of, substitute
-from bendml.shape.facts import Claim, claim
+from bendml.shape.facts import Claim, assume, claim, decide
 from bendml.shape.messages import ShapeError, place_of, place_of_code
 from bendml.shape.annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, names_in, read_annotation, read_signature
 from bendml.shape.copies import function_node
 from bendml.shape.objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
 from bendml.shape.trace import current, holds, refuse, user_frame
-from bendml.shape.symbols import Array, Axis, as_dim
-from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of, unknown
+from bendml.shape.symbols import Array, Axis, as_dim, inherit
+from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of, unknown, written
 from bendml.shape.elementwise import lift
 from bendml.shape.states import as_turns
-from bendml.shape.paths import Report, fits, make, parts_of
+from bendml.shape.paths import Report, _arrays_in, fits, make, parts_of
 from bendml.shape.checked import _alike
 from bendml.shape.boundary import Shapes, _quick, stored, as_mat
 
@@ -66,6 +67,9 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     for c in [*shapes.claims, *report.requires]:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
+    for all_of in report.unless: _not_together(all_of, names)
+    for n in report.writes:
+        for x in _arrays_in(bound.arguments[n]): written(x, UNBOUNDED)
     state['op'] = before or ('', False)
     if report.own: _changes(shapes, report, first, names)
     if report.own and report.own.gives: return first
@@ -73,7 +77,31 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     if spec is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
     for n in sorted(names_in(spec) - names.sizes.keys()): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, each time anew
-    return _identified(make(spec, names.put), spec, names)
+    return _still_there(_identified(make(spec, names.put), spec, names), bound.arguments)
+
+
+# %%
+#| export
+def _not_together(claims: tuple[Claim, ...], names: '_Names') -> None:
+    "Refuse a call at which all of these may hold: the function raises then."
+    put = [Claim(names.put(c.dim), c.kind, '') for c in claims]
+    verdicts = [decide(reduce(assume, (d for d in put if d is not c), current().facts), ~c) for c in put]
+    if any(v.holds for v in verdicts): return
+    wanted = ' or '.join(str(~c) for c in claims)
+    refuse(f'needs {wanted}', wanted, ', '.join(dict.fromkeys(names.shown(c.dim) for c in claims)), verdict=verdicts[0])
+
+
+# %%
+#| export
+def _still_there(result: Any, given: dict[str, Any]) -> Any:
+    "What a function returns, which must have the axes that `keep=` names and that it was given."
+    kept = current().state.get('kept', {})
+    ids = [a for x in _arrays_in(given) for a in x.axes if a.id in kept]
+    for a in ids:
+        for b in (b for x in _arrays_in(result) for b in x.axes if names_of(b.size) & names_of(a.size)): inherit(b, a)
+        if not any(kept.get(b.id) == kept[a.id] for x in _arrays_in(result) for b in x.axes):
+            refuse(f'takes an axis that is {kept[a.id]}, and returns none: keep={kept[a.id]!r} says that nothing may reduce over it')
+    return result
 
 
 # %%

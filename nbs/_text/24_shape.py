@@ -301,8 +301,10 @@ def block(x: Arr[B, T, C], g1: Vec[C], b1: Vec[C], wqkv: Mat[C, '3*C'], bqkv: Ve
 block.__shapes__.report()
 
 # %% [markdown]
-# `keep='B T'` says that nothing may be summed or averaged over the batch or over time. A layer norm over the wrong axis has
-# the right shape, and is refused by that:
+# `keep='B T'` says that no reduction or running sum may go over the batch or over time, nor over what is sliced, merged or
+# joined from these axes; that a typed function which takes one of them must return one; and that a product may sum over one
+# only if its result still has an axis of that size, as in attention, where each time step becomes a mixture of all of them.
+# (What a loop adds up row by row is not seen.) A layer norm over the wrong axis has the right shape, and is refused by that:
 
 # %%
 try:

@@ -98,7 +98,7 @@ def _diagnostic(r: dict, lines: list[str]) -> dict:
         text = lines[line - 1] if 0 < line <= len(lines) else ''
         return {'line': max(line - 1, 0), 'character': len(text.encode()[:column - 1].decode(errors='ignore').encode('utf-16-le'))//2}
     said = [r['reason'], *(f'{k}: {r[k]}' for k in ('expected', 'observed') if r[k])]
-    if r['fails_at']: said.append('fails at ' + ', '.join(f'{n} = {v}' for n, v in r['fails_at'].items()))
+    if r['fails_at']: said.append(('fails at ' if r['surely'] else 'may fail at ') + ', '.join(f'{n} = {v}' for n, v in r['fails_at'].items()))
     if r['hint']: said.append(f'hint: {r["hint"]}')
     return {'range': {'start': position(r['line'], r['column']), 'end': position(r['end_line'], r['end_column'])},
             'severity': 1, 'source': 'bendml', 'message': '\n'.join(said)}

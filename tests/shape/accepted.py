@@ -49,6 +49,112 @@ def enumerate_zip(x: Mat[n, d], y: Vec[n]) -> Mat[n, d]:
 
 
 @typed
+def converges(x: Vec[d], tol: float, maxit: int) -> tuple[Vec[d], int]:
+    it, err = 0, 1.0
+    while err > tol and it < maxit:
+        new = np.tanh(x)
+        err, x = np.abs(new - x).max(), new
+        it += 1
+    return x, it
+
+
+@typed
+def converges_or_leaves(x: Vec[d], tol: float) -> Vec[d]:
+    it, rate, history = 0, 0.1, []
+    while True:
+        g = 2*x
+        if np.linalg.norm(g) < tol or it > 100: break
+        x, rate = x - rate*g, rate*0.9
+        it += 1
+    return x/max(it, 1)
+
+
+@typed
+def history(x: Vec[d], tol: float) -> tuple[Vec[d], float]:
+    errors = [1.0]
+    while np.linalg.norm(x) > tol:
+        x = x/2
+        errors.append(np.linalg.norm(x))
+    return x, np.array(errors).mean()
+
+
+@typed
+def mean_of_some(x: Mat[n, d]) -> Vec[d]:
+    total, count, weight = np.zeros(x.shape[1]), 0, 0.0
+    for r in x:
+        if r.sum() > 0:
+            total += r
+            count = count + 1
+            weight += 1
+    return total/max(count, 1)/(weight + 1)
+
+
+@typed
+def accelerated(x: Vec[d], steps: int) -> Vec[d]:
+    t, y = 1.0, x
+    for _i in range(steps):
+        new, t_new = np.tanh(y), (1 + math.sqrt(1 + 4*t*t))/2
+        y, x, t = new + (t - 1)/t_new*(new - x), new, t_new
+    return x
+
+
+@typed
+def counter_in_range(x: Mat[n, d]) -> Vec[d]:
+    i = 0
+    while i < len(x) - 1:
+        if x[i].sum() > 3: break
+        i += 1
+    return x[min(i, len(x) - 1)]
+
+
+@typed
+def some_rows(x: Mat[n, d]) -> Vec[d]:
+    out = []
+    for r in x:
+        if r.sum() > 0: out.append(r)
+    if not out: return np.zeros(x.shape[1])
+    return np.stack(out).mean(0)
+
+
+@typed
+def some_rows_listed(x: Mat[n, d]) -> Vec[d]:
+    out = [r for r in x if r.sum() > 0]
+    return np.mean(out, axis=0) if len(out) > 0 else x[0]
+
+
+@typed
+def some_of_each(x: Arr[B, n, d]) -> Vec[d]:
+    out = [np.zeros(x.shape[2])]
+    for m in x:
+        for r in m:
+            if r.sum() > 0: out.append(r)
+    return np.array(out).sum(0)
+
+
+def batches(x, size):
+    order = np.random.permutation(len(x))
+    for s in range(0, len(x), size): yield x[order[s:s + size]]
+
+@typed
+def generator(x: Mat[n, d], w: Vec[d]) -> tuple[Vec[d], int]:
+    seen = 0
+    for _epoch in range(100):
+        for i, b in enumerate(batches(x, 32)):
+            w = w + b.mean(0)*i
+            seen += len(b)
+    return w, seen
+
+
+def rows_of(x):
+    for r in x: yield r
+
+@typed
+def generator_fills_a_list(x: Mat[n, d]) -> Vec[n]:
+    out = []
+    for b in rows_of(x): out.append(b.sum())
+    return np.array(out)
+
+@typed
 def while_data(x: Vec[n]) -> Vec[n]:
     while np.abs(x).max() > 1: x = x / 2
     return x
@@ -537,3 +643,133 @@ def tensordot_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: r
 
 @typed
 def einsum_of_samples(w: InOut[Mat[D, D]], x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]: return w - np.einsum('bi,bj->bij', x, dy).sum(0)
+
+
+@typed
+def first_turn_begins(x: Mat[n, d]) -> Vec[d]:
+    for i in range(len(x)):
+        if i == 0: total = x[i]
+        else: total = total + x[i]
+    return total
+
+
+@typed
+def first_of_a_hundred_begins(x: Vec[d]) -> Vec[d]:
+    for i in range(100):
+        if i == 0: total = x
+        if i > 5: total = total + x/i
+    return total
+
+
+@typed
+def the_best_of_all(x: Vec[n]) -> float:
+    best, most = 0, 0.0
+    for i, value in enumerate(x):
+        if value > most: best, most = i, value
+    return x[best]
+
+
+@typed
+def table_with_borders(x: Mat[n, m]) -> Mat[n, m]:
+    best = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            if i == 0 and j == 0: best[i, j] = x[i, j]
+            elif i == 0: best[i, j] = x[i, j] + best[i, j - 1]
+            elif j == 0: best[i, j] = x[i, j] + best[i - 1, j]
+            else: best[i, j] = x[i, j] + min(best[i - 1, j], best[i, j - 1])
+    return best
+
+
+@typed
+def elements_alike(x: Mat[n, d], y: Vec[d]) -> tuple[Mat[n, d], Vec[n]]:
+    return np.stack([row if row.sum() > 0 else y for row in x]), np.array([i if row.sum() > 0 else 0.5 for i, row in enumerate(x)])
+
+
+@typed
+def columns_meant(x: Mat[B, d], w: Vec[d], y: Vec[B], z: Mat[n, d]) -> tuple[Mat[B, B], Vec[B], Mat[B, n], Mat[B, 1]]:
+    p = x @ w.reshape(-1, 1)
+    return p[:, 0][:, None] - y, p[:, 0] - y, (x**2).sum(1, keepdims=True) + (z**2).sum(1) - 2*x @ z.T, p - y.reshape(-1, 1)
+
+
+@typed
+def scales(x: Vec[n], i: Int[Vec[n]]) -> Vec[n]:
+    own = i.copy()
+    own += 1
+    return x*own
+
+
+@typed
+def index_that_a_callee_copies(x: Vec[n]) -> float:
+    i = np.arange(len(x))
+    return scales(x, i)[i].sum()
+
+
+@typed
+def not_both_small(x: Mat[n, m]) -> Mat[n, m]:
+    if len(x) < 3 and x.shape[1] < 3: raise ValueError('small')
+    return x
+
+
+@typed(where='n >= 3')
+def one_is_large(x: Mat[n, m]) -> Mat[n, m]: return not_both_small(x)
+
+
+@typed
+def negative_sum_raises(x: Vec[n]) -> Vec[n]:
+    if len(x) > 5 and x.sum() < 0: raise ValueError('negative')
+    return x
+
+
+@typed
+def it_depends_on_numbers(x: Vec[m]) -> Vec[m]: return negative_sum_raises(x)
+
+
+@typed(keep='B T')
+def keep_attention(x: Arr[B, T, C], w: Mat[C, C]) -> Arr[B, T, C]:
+    scores = x @ x.swapaxes(1, 2)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    mixed = np.einsum('bts,bsc->btc', e/e.sum(-1, keepdims=True), x @ w)
+    return mixed[:, ::-1][:, ::-1] + np.tril(np.ones((x.shape[1], x.shape[1]))) @ x
+
+
+@typed
+def doubled(x: Mat[n, d]) -> Mat[n, d]: return 2*x
+
+
+@typed(keep='B')
+def keep_call(x: Mat[B, d], w: Mat[d, m]) -> Vec[B]: return (doubled(x) @ w).sum(1)
+
+
+@typed
+def places_of_some(x: Vec[n]) -> float:
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0: found.append(i)
+    if not len(found): return 0.0
+    return x[np.array(found)].sum()
+
+
+@typed
+def first_element_alike(x: Mat[n, d]) -> Mat[n, d]:
+    out = []
+    for i, row in enumerate(x): out.append(row if i else 0*row)
+    return np.stack(out)
+
+
+@typed
+def flag_and_counter(x: Vec[n]) -> Vec[n]:
+    done, turns = False, 0
+    while not done and turns < 100:
+        x, turns = x/2, turns + 1
+        done = x.max() < 1
+    return x
+
+
+@typed
+def known_turns_with_conditions(x: Vec[n]) -> Vec[n]:
+    i = 0
+    while i < 3:
+        if x.sum() > 0: x = x/2
+        i += 1
+    return x

@@ -40,6 +40,8 @@ BLOCKS = [  # whole statements; {v} is the new variable
     'c = []\nfor i in range(len({a}) - {i}): c.append(i)\n{v} = {b}[c]',
     '{v} = {a}\nwhile True:\n    {v} = {v}/2\n    if not 1 < {v}.max() < 1e9: break',
     '{v}, c = {a}, True\nwhile c:\n    {v} = {v}/2\n    c = 1 < {v}.max() < 1e9',
+    '{v} = {a}\nc = True\nwhile c:\n    if {v}.sum() > 0: {v} = 0*{b}\n    else: c = False',
+    '{v} = {a}\nfor i in range(12):\n    if {v}.sum() > i: {v} = {v}/2\n    else: {v} = {v} - 1',
     'q = r = {b}\ng, h = lambda: q, lambda: r\nfor i in range(len({a})):\n    {v} = g()\n    q = h()\n    r = {a}[i]',
     '{v} = {a}.copy()\nfor i in range(len({a})):\n    {v}[i] = {a}[i]*2',
     '{v} = {a}.copy()\nfor i in range(len({b})):\n    {v}[i] = {b}[i]',
@@ -81,7 +83,36 @@ BLOCKS = [  # whole statements; {v} is the new variable
     '{v} = np.array([_r.sum() + {i} for _r in {a}])',
     '{v} = max(_r.sum() for _r in {a}) + {b}',
     'j = np.array([int(_r.argmax()) for _r in {a}])\n{v} = {b}[j]',
+    '{v} = {b}\nfor i in range(len({a})):\n    if i == 0: {v} = {a}\n    if i == {p}: {v} = {v} + {b}',
+    'q = {v} = {b}\nfor i in range(len({a})):\n    if i < {p}: q = {a}\n    if i > 3: {v} = q + {b}',
+    'q = {v} = {b}\nfor i in range(100):\n    if i == 50: q = {a}\n    if i == 70: {v} = q + {b}',
+    'q = {v} = {b}\nfor i in range(len({a})):\n    for j in range(len({b})):\n        if i == j == 0: q = {a}\n        if i == j == {p}: {v} = q + {b}',
+    'for i in range(len({a})):\n    if i == 0: {v} = {a}[i]\n    else: {v} = {v} + {a}[i]',
+    '{v} = {b}\nfor i in range(len({a})):\n    if i % 2: {v} = {b}[:i]',
+    '{v} = {b}\nfor i, r in enumerate({a}):\n    if r.sum() > 0: break\n    {v} = {b}[:i]',
+    'q = 0\nfor i, r in enumerate({a}):\n    if r.sum() > 0: q = i\n{v} = {b}[q]',
+    '{v} = np.stack([{a} if i == 0 else {b} for i in range(k)])',
+    '{v} = np.stack([{a} if r.sum() > 0 else {b} for r in {a}])',
+    'c = []\nfor i in range(len({a})): c.append(i/{p})\n{v} = np.array(c)*{a}',
     'c = {a} > 0\n{v} = {a}[c]\nc = {a} < 0\n{v} = np.concatenate([{v}, {a}[c]])',
+    'j = 0\nfor _r in {a}:\n    if _r.sum() > 0:\n        j += {p}\n{v} = {b}[:j]',
+    'j = len({a})\nfor _r in {b}:\n    j -= 1\n{v} = {a}[:j]',
+    'j = 0\n{v} = {a}\nwhile {v}.max() > 1:\n    {v} = {v}/2 - 1\n    j = j + 1\n{v} = {b}[j:]',
+    'j, {v} = 0, {a}\nfor _r in {a}:\n    j += 1\n    if j == {p}: {v} = {b}',
+    'j, {v} = 0, {a}\nwhile True:\n    j += 1\n    if {v}.sum() < 3 or j > {p}: break\n    {v} = {v}/2 - 1',
+    'j, {v} = 0, {a}.copy()\nfor _r in {a}:\n    {v}[j] = 0\n    j = (j + {p}) % len({a})',
+    '{v} = []\nfor _r in {a}:\n    if _r.sum() > 0:\n        {v}.append(_r)\n{v} = np.stack({v}) if {v} else {b}',
+    '{v} = []\nfor _r in {a}:\n    if _r.sum() > 0:\n        {v}.append(_r)\n    else:\n        {v}.append({b})\n{v} = np.array({v})',
+    '{v} = np.array([_r for _r in {a} if _r.sum() > 0])',
+    '{v} = [_r for _r in {a} if _r.sum() > {i}]\n{v} = np.stack({v}) if len({v}) > 1 else {b}',
+    '{v} = [{b}[0]]\nfor i in range(len({a})):\n    if i % {p} == 0: {v}.append({b}[0])\n{v} = np.stack({v})',
+    '{v} = {a}\nfor i in range(len({a})):\n    if {a}[i].sum() > 0:\n        {v} = {b}[:i + 1]',
+    '{v} = {b}\nfor i in range(len({a})):\n    if i == {p}: {v} = {a}\n    if i > {p}: break',
+    's, {v} = 0, {b}\nfor i in range(len({a})):\n    if i == {p} and s == {i}: {v} = {a}\n    if i == 0: s = {i}',
+    's, {v} = 0, {b}\nfor _r in {a}:\n    if s: break\n    if _r.sum() > 0: s, {v} = 1, {a}',
+    'def g(z):\n    for _r in z: yield _r*2\n{v} = 0.0\nfor _s in g({a}):\n    {v} = {v} + _s',
+    'def g(z):\n    for i in range(0, len(z), {p}): yield z[i:i + {p}]\n{v} = []\nfor _s in g({a}):\n    {v}.append(_s.sum(0))\n{v} = np.array({v})',
+    'def g(z):\n    j = 0\n    for _r in z:\n        if _r.sum() > 0:\n            j += 1\n            yield z[:j]\n{v} = {b}\nfor i, _s in enumerate(g({a})):\n    {v} = _s if i > {p} else {b}',
 ]
 
 
@@ -128,8 +159,8 @@ def paths_of(f):
     "What the check says: for each path, what it knows, and the result."
     copy, signature, found = copy_of(f), read_signature(f), []
     def one(trace): found.append((trace, copy(*arguments(signature, {}, f)[0])))
-    explore(one, start_facts(()), seconds=2)
-    return found
+    kept = [p.trace for p in explore(one, start_facts(()), seconds=2)]  # it may have begun anew
+    return [(trace, result) for trace, result in found if any(trace is k for k in kept)]
 
 
 def run(f, text, said):

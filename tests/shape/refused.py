@@ -24,10 +24,181 @@ def math_sqrt_steers(x: Vec[n], y: Vec[m]) -> Vec[n]:
 
 @typed
 def counter(x: Mat[n, d]) -> Vec[1]:
-    "c changes its value in each turn of the loop"
+    "the result has size c + 1 on axis 0, not 1"
     c = 0
-    for r in x: c += 1
+    for _r in x: c += 1
     return np.zeros(c)
+
+
+@typed
+def counter_as_size(x: Mat[n, d]) -> Vec[d]:
+    "the result has size it + 1 on axis 0, not d"
+    it = 0
+    while x.sum() > 1: x = x/2; it += 1
+    return np.zeros(it)
+
+
+@typed
+def counter_as_index(x: Mat[n, d]) -> Vec[n]:
+    "index i of an axis of size n"
+    out, i = np.zeros(len(x)), 0
+    for r in x:
+        out[i] = r.sum()
+        i += 1
+    return out
+
+
+@typed
+def counter_as_slice(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size it + 1 on axis 0, not n"
+    it = 0
+    while x.sum() > 1 and it + 1 < len(x): x = x/2; it += 1
+    return x[:it] if it else x
+
+
+@typed
+def counter_steers(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size d on axis 0, not n"
+    it = 0
+    for _r in x:
+        it += 1
+        if it == 3: return x.T
+    return x
+
+
+@typed
+def counter_set_back(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size d on axis 0, not n"
+    it, y = 0, x
+    for _r in x:
+        it += 1
+        if it % 7 == 6: it = -10
+        if it == -9: y = x.T
+    return y
+
+
+@typed
+def counter_down(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size 1 on axis 0, not n"
+    left, y = len(x), x
+    for _r in x:
+        left -= 1
+        if left < 0: y = np.zeros((1, 1))
+    return y
+
+
+@typed
+def first_turn_remembered(x: Mat[n, m]) -> Mat[n, m]:
+    "the result has size 7 on axis 0, not n"
+    seen, h = 0, x
+    for i in range(len(x)):
+        if i == 0: seen = 1
+        if i == 2 and seen == 1: h = np.zeros((7, 7))
+    return h
+
+
+@typed
+def last_turn_raises(x: Mat[n, m]) -> Vec[n]:
+    "the result has size 2 on axis 0, not n"
+    h, done = np.zeros(len(x)), 0
+    for i in range(len(x)):
+        if done: raise ValueError
+        if i == len(x) - 1 and i > 0: done, h = 1, np.zeros(2)
+    return h
+
+
+@typed
+def last_turn_returns(x: Mat[n, m]) -> Vec[n]:
+    "the result has size 2 on axis 0, not n"
+    h, done = np.zeros(len(x)), 0
+    for r in x:
+        if done: return np.zeros(len(x))
+        if len(x) > 1 and r.sum() > 0: done, h = 1, np.zeros(2)
+    return h
+
+
+@typed
+def forever_then(x: Mat[n, m]) -> Mat[n, m]:
+    "the result has size m on axis 0, not n"
+    it = 0
+    while True:
+        it += 1
+        if x.sum() > it: return x.T
+        x = x*2
+
+
+@typed
+def from_any_turn(x: Mat[n, d]) -> Mat[2, d]:
+    "the result does not fit where it is written"
+    y, z = x[:1], np.zeros((2, x.shape[1]))
+    for i in range(len(x)):
+        if x[i].sum() > 0: y = x[:len(x) - i]
+    z[:len(y)] = y
+    return z
+
+
+@typed
+def mixed_appends(x: Mat[n, d]) -> float:
+    "a list gets different elements in each turn"
+    out, started = [np.zeros(2)], 0
+    for r in x:
+        if started:
+            if r.sum() > 0: out.append(np.zeros(2))
+            elif r.max() > 0: out.append(np.zeros(3))
+        started = 1
+    return np.array(out).sum()
+
+
+@typed
+def mixed_comprehension(x: Mat[n, d]) -> float:
+    "the elements of this list differ"
+    return np.stack([np.zeros(2) if r.sum() > 0 else np.zeros(3) for r in x]).sum()
+
+
+@typed
+def some_rows_count(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size c on axis 0, not n"
+    out = [x[i] for i in range(len(x)) if i % 3 != 2]
+    return np.stack(out) if out else x
+
+
+def growing(x):
+    i = 0
+    for r in x:
+        i += 1
+        yield x[:i]
+
+@typed
+def generator_sizes(x: Mat[n, d]) -> Vec[d]:
+    "the result has size"
+    y = np.zeros(x.shape[1])
+    for b in growing(x): y = b.sum(1)
+    return y
+
+
+def rows_of(x):
+    for r in x: yield r
+
+@typed
+def generator_counts(x: Mat[n, d]) -> Vec[d]:
+    "the result has size y + 1 on axis 0, not d"
+    y = 0
+    for _b in rows_of(x): y += 1
+    return np.zeros(y)
+
+
+@typed
+def generator_listed(x: Mat[n, d]) -> Mat[n, d]:
+    "rows_of is a generator, and only a for loop takes what it yields"
+    return np.stack(list(rows_of(x)))
+
+
+@typed
+def generator_shrinks(x: Mat[n, d]) -> Vec[d]:
+    "axis -1 has size d on the left and k on the right"
+    y = np.zeros(x.shape[1])
+    for b in rows_of(x): y = y + b[b > 0]
+    return y
 
 
 @typed
@@ -71,7 +242,7 @@ def listcomp_len(x: Mat[n, d]) -> Vec[1]:
 
 @typed
 def listcomp_if(x: Mat[n, d]) -> Mat[n, d]:
-    "a list comprehension over an unknown number of elements"
+    "the result has size c on axis 0, not n"
     return np.stack([r for r in x if r.sum() > 0])
 
 
@@ -97,7 +268,7 @@ def stack_then_break(x: Mat[n, d]) -> Mat[n, d]:
 
 @typed
 def conditional_append(x: Mat[n, d]) -> Mat[n, d]:
-    "a list gets different elements in each turn"
+    "the result has size c on axis 0, not n"
     out = []
     for r in x:
         if r.sum() > 0: out.append(r)
@@ -172,7 +343,7 @@ def list_read_while_filled(x: Mat[n, d]) -> float:
 
 @typed
 def while_counter(x: Vec[n]) -> Vec[2]:
-    "k changes its value in each turn of the loop"
+    "the result has size k + 1 on axis 0, not 2"
     k = 0
     while np.abs(x).max() > 1:
         x = x / 2; k += 1
@@ -742,7 +913,7 @@ def nonzero_of_what_was(x: Vec[n]) -> float:
 
 @typed
 def generator_in_a_loop(x: Mat[n, d]) -> Vec[2]:
-    "a generator that yields an unknown number of times"
+    "the result has size c + 1 on axis 0, not 2"
     def rows():
         for r in x: yield r
     c = 0
@@ -1042,3 +1213,302 @@ def wrong_tensordot_gradient(x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, 
 def wrong_einsum_of_samples(w: InOut[Mat[D, D]], x: Mat[B, D], dy: Grad[Mat[B, D]]) -> InOut[Mat[D, D]]:
     "one of the two is stored the other way round"
     return w - np.einsum('bi,bj->bij', dy, x).sum(0)
+
+
+@typed
+def first_meets_third(x: Vec[d], y: Vec[m], z: Mat[n, p]) -> Vec[m]:
+    "axis -1 has size d on the left and m on the right"
+    acc = out = y
+    for i in range(len(z)):
+        if i == 0: acc = x
+        if i == 2: out = acc + y
+    return out
+
+
+@typed
+def early_meets_late(x: Vec[d], y: Vec[m]) -> Vec[m]:
+    "axis -1 has size d on the left and m on the right"
+    acc = out = y
+    for i in range(100):
+        if i == 50: acc = x
+        if i == 70: out = acc + y
+    return out
+
+
+@typed
+def first_meets_third_nested(x: Mat[n, n], y: Vec[m], v: Vec[k]) -> Vec[m]:
+    "axis -1 has size m on the left and k on the right"
+    b = y
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if i < 1 and j < 1: b = v
+            if i > 5 and j > 5: y = y + b
+    return y
+
+
+@typed(where='n >= 4')
+def kept_from_any_turn(x: Vec[n]) -> Vec['n-1']:
+    "the result has size i on axis 0, not n - 1"
+    out = x[1:]
+    for i in range(len(x)):
+        if i % 2 == 1: out = x[:i]
+    return out
+
+
+@typed
+def elements_differ(x: Vec[n], y: Vec[m], z: Mat[k, d]) -> float:
+    "the elements of this list differ"
+    return np.stack([x if row.sum() > 0 else y for row in z]).sum()
+
+
+@typed
+def first_element_differs(x: Vec[n], y: Vec[m], z: Mat[k, d]) -> float:
+    "the elements of this list differ"
+    return np.stack([x if i == 0 else y for i in range(len(z))]).sum()
+
+
+@typed
+def column_of_a_product(x: Mat[B, d], w: Vec[d], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((x @ w[:, None] - y)**2).mean()
+
+
+@typed
+def column_of_a_layer(x: Mat[B, d], w: Vec[d], b: float, y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((x @ w.reshape(-1, 1) + b - y)**2).mean()
+
+
+@typed
+def column_of_einsum(x: Mat[B, d], w: Vec[d], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((np.einsum('bd,dk->bk', x, w[:, None]) - y)**2).mean()
+
+
+@typed
+def column_of_stack(x: Vec[B], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((np.stack([x], 1) - y)**2).mean()
+
+
+@typed
+def column_of_atleast_2d(x: Vec[B], y: Vec[B]) -> float:
+    "pairs Mat<B, 1> with Vec<B>, which makes every combination"
+    return ((np.atleast_2d(x).T - y)**2).mean()
+
+
+@typed
+def column_and_row_of_two_names(x: Mat[B, 1], y: Vec[m]) -> float:
+    "pairs Mat<B, 1> with Vec<m>, which makes every combination"
+    return ((x - y)**2).mean()
+
+
+@typed
+def clears(mask: Bool[Vec[n]]) -> float:
+    if len(mask) > 3 and mask.any(): mask[:] = False
+    return 0.0
+
+
+@typed
+def shifts(i: Int[Vec[n]]) -> float:
+    view = i[:2]
+    view += 1
+    return 0.0
+
+
+@typed
+def shifts_in_turn(i: Int[Vec[n]]) -> float: return shifts(i)
+
+
+@typed
+def three_or_four(x: Vec[n]) -> Vec[n]:
+    assert len(x) == 3 or len(x) == 4
+    return x
+
+
+@typed
+def not_both_small(x: Mat[n, m]) -> Mat[n, m]:
+    scale = 2 if x.sum() > 0 else 3
+    if len(x) < 3 and x.shape[1] < 3: raise ValueError('small')
+    return x*scale
+
+
+@typed
+def mask_that_a_callee_writes(x: Vec[n], y: Vec[n]) -> float:
+    "multiply: axis -1 has size"
+    mask = x > 0
+    some = x[mask]
+    clears(mask)
+    return (some*y[mask]).sum()
+
+
+@typed
+def index_that_a_callee_writes(x: Vec[n]) -> float:
+    "nothing bounds the numbers of this index"
+    i = np.arange(len(x))
+    shifts_in_turn(i)
+    return x[i].sum()
+
+
+@typed
+def neither_three_nor_four(x: Vec[m]) -> Vec[m]:
+    "needs n == 3 or n == 4"
+    return three_or_four(x)
+
+
+@typed
+def both_small(x: Mat[n, m]) -> Mat[n, m]:
+    "needs n >= 3 or m >= 3"
+    return not_both_small(x)
+
+
+@typed(keep='B')
+def keep_einsum(x: Mat[B, d]) -> Vec[d]:
+    "sums over an axis that is B"
+    return np.einsum('bd->d', x)
+
+
+@typed(keep='B')
+def keep_product(x: Mat[B, d]) -> Vec[d]:
+    "sums over an axis that is B"
+    return np.ones(len(x)) @ x
+
+
+@typed(keep='B')
+def keep_gram(x: Mat[B, d]) -> Mat[d, d]:
+    "sums over an axis that is B"
+    return x.T @ x
+
+
+@typed(keep='B')
+def keep_tensordot(x: Mat[B, d], y: Mat[B, m]) -> Mat[d, m]:
+    "sums over an axis that is B"
+    return np.tensordot(x, y, axes=([0], [0]))
+
+
+@typed(keep='B')
+def keep_running(x: Mat[B, d]) -> Mat[B, d]:
+    "reduces over axis -2, which is B"
+    return x.cumsum(0)
+
+
+@typed(keep='B', where='B >= 2')
+def keep_slice(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x[1:].sum(0)
+
+
+@typed(keep='B')
+def keep_mask(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x[x[:, 0] > 0].sum(0)
+
+
+@typed(keep='B')
+def keep_index(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x[np.argsort(x[:, 0])].sum(0)
+
+
+@typed(keep='B')
+def keep_merged(x: Arr[B, n, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return x.reshape(-1, x.shape[2]).mean(0)
+
+
+@typed(keep='B')
+def keep_joined(x: Mat[B, d]) -> Vec[d]:
+    "reduces over axis -2, which is B"
+    return np.concatenate([x, x]).mean(0)
+
+
+@typed
+def column_sums(x: Mat[B, d]) -> Vec[d]: return x.sum(0)
+
+
+@typed(keep='B')
+def keep_call(x: Mat[B, d]) -> Vec[d]:
+    "takes an axis that is B, and returns none"
+    return column_sums(x)
+
+
+@typed
+def a_triangle_of_rows(x: Mat[n, d]) -> Mat['n*(n-1)', d]:
+    "the result has size c on axis 0, not n**2 - n"
+    out = []
+    for i in range(len(x)):
+        for _j in range(i): out.append(x[0])
+    return np.stack(out)
+
+
+@typed
+def places_of_some_in_one(x: Vec[n]) -> float:
+    "indices up to n - 1 of an axis of size 1"
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0: found.append(i)
+    if not len(found): return 0.0
+    return x[:1][np.array(found)].sum()
+
+
+@typed
+def place_of_any_turn(x: Vec[n]) -> float:
+    "of an axis of size 1"
+    best = 0
+    for i in range(len(x)):
+        if x[i] > 0: best = i
+    return x[:1][best]
+
+
+@typed
+def places_of_any_turn(x: Vec[n]) -> Vec[n]:
+    "best may keep its value of an earlier turn of the loop, and that depends on which one"
+    best = 0, 0
+    for i in range(len(x)):
+        if x[i] > 0: best = i, i + 1
+    return x[:best[1]] if best[1] == len(x) else x
+
+
+@typed
+def flag_of_the_first_turn(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "the result has size m on axis 0, not n"
+    seen, out = False, x
+    for i in range(len(x)):
+        if seen: out = y
+        if i == 4: seen = True
+    return out
+
+
+@typed
+def second_element_differs(x: Mat[n, d], y: Vec[m]) -> Mat[n, d]:
+    "a list gets different elements in each turn"
+    out = []
+    for i, row in enumerate(x): out.append(y if i == 1 else row)
+    return np.stack(out)
+
+
+@typed
+def three_elements(x: Mat[n, d]) -> Mat[n, d]:
+    "the result has size c on axis 0, not n"
+    out = []
+    for i, row in enumerate(x):
+        if i < 3: out.append(row)
+    return np.stack(out)
+
+
+@typed
+def a_state_that_ends_it(x: Vec[n]) -> Vec[n]:
+    "the result has size 1 on axis 0, not n"
+    state = 0
+    while state != 2:
+        if x.sum() > 0: state = (state + 1) % 3
+        if state == 2: x = x[:1]
+    return x
+
+
+@typed
+def third_turn_of_while(x: Vec[n], y: Vec[m]) -> Vec[n]:
+    "changes its shape in each turn of the loop"
+    a = b = c = x
+    while x.sum() > 0: c, b, a = b, a, y
+    return c
