@@ -16,7 +16,7 @@ import numpy as np
 
 from bendml.shape.facts import claim
 from bendml.shape.sizes import Dim
-from bendml.shape.trace import branch, choose, holds, refuse, user_frame
+from bendml.shape.trace import branch, choose, current, holds, refuse, user_frame
 from bendml.shape.symbols import (OPS, Array, Op, Size, _Method, as_dim, axis, entries, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, size_value)
 from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, unknown
@@ -58,7 +58,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType):
         copy = _traced(f)
-        result = (copy or f)(*args, **kwargs)
+        result = _deeper(copy or f, args, kwargs)
         return Yields(result) if copy and isinstance(result, types.GeneratorType) else result
     if isinstance(f, type): return _instance(f, args, kwargs)
     if isinstance(f, np.vectorize):
@@ -74,6 +74,19 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 def _known(f: Any) -> bool:
     try: return f in ALWAYS
     except TypeError: return False
+
+
+# %%
+#| export
+MAX_CALLS = 400  # inside one another: Python's own limit may be set higher than its stack can bear
+
+def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
+    "Call a function of the program."
+    state = current().state
+    state['calls'] = state.get('calls', 0) + 1
+    if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
+    try: return f(*args, **kwargs)
+    finally: state['calls'] -= 1
 
 
 # %%
