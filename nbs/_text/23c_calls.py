@@ -67,7 +67,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(f, types.MethodType):
         return call(f.__func__, f.__self__, *args, **kwargs) if isinstance(f.__func__, types.FunctionType) else f(*args, **kwargs)
     if isinstance(f, types.FunctionType):
-        result = _entered(f, args, kwargs)
+        result = _deeper(_entered, (f, args, kwargs), {})
         return Yields(result) if isinstance(result, types.GeneratorType) and _traced(f) else result
     if isinstance(f, type): return _instance(f, args, kwargs)
     if isinstance(f, np.vectorize): return perform('vectorize', (f, *args), kwargs)
@@ -86,6 +86,19 @@ def _has_dtype(args: tuple, kwargs: dict) -> bool:
 def _known(f: Any) -> bool:
     try: return f in ALWAYS
     except TypeError: return False
+
+
+# %%
+#| export
+MAX_CALLS = 400  # inside one another: Python's own limit may be set higher than its stack can bear
+
+def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
+    "Call a function of the program."
+    state = current().state
+    state['calls'] = state.get('calls', 0) + 1
+    if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
+    try: return f(*args, **kwargs)
+    finally: state['calls'] -= 1
 
 
 # %%
