@@ -80,4 +80,4 @@ def test_a_generator_is_not_typed():
         @typed
         def f(x: Mat[n, d]) -> Vec[d]:
             for r in x: yield r''')
-    assert 'is a generator' in e.reason and 'annotate the function' in e.hint
+    assert 'a generator is not traced' in e.reason and 'annotate the function' in e.hint

@@ -429,6 +429,7 @@ def _as_in_scipy(name: str, f: Any) -> None:
     def same_shape(*args, **kwargs):
         options = {k: v for k, v in kwargs.items() if k not in OPTIONS}
         all_read(name, OPS[f].shape, options)
+        if f is np.linalg.solve and lift(args[1]).ndim > 2: refuse(f'a right side with {lift(args[1]).ndim} axes', 'one axis, or two', lift(args[1]), operand=1)
         return OPS[f].shape(*args, **options)
 
 

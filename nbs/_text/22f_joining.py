@@ -176,7 +176,7 @@ def split(ary, indices_or_sections, axis=0):
 #| export
 def _within(whole: Dim, cut: Dim) -> Dim:
     if not (verdict := holds(claim(cut, '<=', whole))).holds:
-        refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1)
+        refuse(f'a cut at {cut} of {whole} entries', f'{cut} <= {whole}', cut, verdict=verdict, operand=1, given='an empty piece is not meant')
     if not (verdict := holds(claim(cut, '>=', 0))).holds: refuse(f'a cut at {cut}', f'{cut} >= 0', cut, verdict=verdict, operand=1)
     return cut
 

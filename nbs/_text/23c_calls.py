@@ -121,6 +121,7 @@ def _entered(f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
     except ShapeError as e:
         where = f', {os.path.basename(e.place.file)}:{e.place.line}' if e.place else ''
         e.reason, e.place = f'in {name}{where}: {e.reason}', frame and place_of(frame)
+        e.args = e.reason,
         if not e.hint or RULE in e.hint: e.hint = f'give it a rule: @rule({name}) above a function with its parameters that returns np.zeros(...) of the right shape'
         raise
     except Exception as e:
@@ -409,6 +410,7 @@ def _from_outside(shape: Callable) -> Callable:
         except ShapeError as e:
             if e.reason.startswith(f'{name}: '): e.place = place_of(user_frame(), e.operand, method)
             else: e.reason, e.place = f'in the rule of {name}: {e.reason}', place_of(user_frame())
+            e.args = e.reason,
             raise
         except Exception as e: refuse(': '.join(filter(None, (type(e).__name__, str(e)))))
     traced.__name__ = shape.__name__

@@ -323,7 +323,7 @@ def while_shrink_to_nothing(x: Vec[n]) -> Vec[n]:
 
 @typed
 def while_list(x: Vec[n]) -> Mat[2, n]:
-    "a list grows in a while loop, whose number of turns is not known"
+    "the result has size turns on axis 0, not 2"
     out = []
     while np.abs(x).max() > 1:
         x = x/2

@@ -21,7 +21,8 @@ def functions():
     def noting(f=None, *, where=(), **options):
         if f is None: return lambda f: noting(f, where=where, **options)
         try: typed(f, where=where, **options)
-        except ShapeError as e: found.append((f, [where] if isinstance(where, str) else list(where), e))
+        except ShapeError as e:
+            if not f.__name__.startswith('finally_'): found.append((f, [where] if isinstance(where, str) else list(where), e))  # NumPy fails there too, and the program hides it
         return f
     text = REFUSED.read_text().replace(', typed\n', '\n')
     file = '<refused>'
