@@ -19,7 +19,7 @@ from .opaque import Opaque
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from .unsaid import a, contents, conversion, other_rank
 from .objects import Watched
-from .paths import _ROLES, parts_of
+from .values import _ROLES, parts_of
 from .checked import Checks
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d

@@ -17,7 +17,8 @@ from .annotations import read_signature
 from .sizes import DimError
 from .messages import ShapeError, as_record, one_line, place_of_code
 from .copies import function_node
-from .paths import Report, arrays_of, is_number
+from .values import arrays_of
+from .paths import Report, is_number
 from .boundary import Shapes
 from .typing import _typed, collecting, outcome
 from .definitions import Definitions

@@ -17,7 +17,8 @@ from .messages import ShapeError, place_of_code
 from .annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from .opaque import Opaque
 from .objects import Own
-from .paths import Report, _is_self, check, is_number, parts_of, split_conditions, start_facts
+from .values import parts_of
+from .paths import Report, _is_self, check, is_number, split_conditions, start_facts
 
 # %% ../../nbs/23da_checked.ipynb #bed94819
 @dataclass(eq=False)

@@ -25,7 +25,8 @@ from .symbols import Array, Axis, as_dim, inherit
 from .ranges import GIVEN, UNBOUNDED, range_of, unknown, written
 from .elementwise import lift
 from .states import as_turns
-from .paths import Report, _arrays_in, fits, make, parts_of
+from .values import fits, make, parts_of
+from .paths import Report, _arrays_in
 from .checked import _alike
 from .boundary import Shapes, _quick, stored, as_mat
 

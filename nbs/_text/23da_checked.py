@@ -19,7 +19,8 @@ from bendml.shape.messages import ShapeError, place_of_code
 from bendml.shape.annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from bendml.shape.opaque import Opaque
 from bendml.shape.objects import Own
-from bendml.shape.paths import Report, _is_self, check, is_number, parts_of, split_conditions, start_facts
+from bendml.shape.values import parts_of
+from bendml.shape.paths import Report, _is_self, check, is_number, split_conditions, start_facts
 
 
 # %% [markdown]

@@ -21,7 +21,7 @@ from bendml.shape.opaque import Opaque
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
-from bendml.shape.paths import _ROLES, parts_of
+from bendml.shape.values import _ROLES, parts_of
 from bendml.shape.checked import Checks
 
 

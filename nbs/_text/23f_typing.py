@@ -27,7 +27,8 @@ from bendml.shape.symbols import Array, Axis, as_dim, inherit
 from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of, unknown, written
 from bendml.shape.elementwise import lift
 from bendml.shape.states import as_turns
-from bendml.shape.paths import Report, _arrays_in, fits, make, parts_of
+from bendml.shape.values import fits, make, parts_of
+from bendml.shape.paths import Report, _arrays_in
 from bendml.shape.checked import _alike
 from bendml.shape.boundary import Shapes, _quick, stored, as_mat
 

@@ -23,7 +23,8 @@ from bendml.shape.annotations import read_signature
 from bendml.shape.sizes import DimError
 from bendml.shape.messages import ShapeError, as_record, one_line, place_of_code
 from bendml.shape.copies import function_node
-from bendml.shape.paths import Report, arrays_of, is_number
+from bendml.shape.values import arrays_of
+from bendml.shape.paths import Report, is_number
 from bendml.shape.boundary import Shapes
 from bendml.shape.typing import _typed, collecting, outcome
 from bendml.shape.definitions import Definitions

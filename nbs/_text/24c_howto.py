@@ -1,6 +1,6 @@
 # %% [markdown]
 # # Check your own script
-# > Take a NumPy script, add two annotations, get an answer. Ten minutes.
+# > Take a NumPy script, say what one function takes and gives, get an answer. Ten minutes.
 
 # %% [markdown]
 # ## 1. A script
@@ -52,7 +52,7 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # %% [markdown]
 # No error. But the data was made with weights 1, -2 and 0.5, without noise, so the loss should be close to 0.
 #
-# ## 2. Two annotations
+# ## 2. Annotations
 #
 # Say what goes into the function that you suspect, and check the file. Names stand for sizes that you do not know, or do not
 # want to fix: `n` rows, `d` columns. A line for each name, and `L[1]` for the number 1, is what editors read; without an editor

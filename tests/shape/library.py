@@ -11,7 +11,7 @@ import numpy as np
 from bendml.shape import Arr, Bool, Dim, Int, Mat, ShapeError, Vec, dims, typed
 from bendml.shape.annotations import ArraySpec, DictSpec, TupleSpec, SizeSpec, read_annotation
 from bendml.shape.facts import _holds, parse_claim
-from bendml.shape.paths import arrays_of
+from bendml.shape.values import arrays_of
 from bendml.shape.sizes import evaluate, names_of
 
 n, m, d, k, p, q, T, C, V, N = dims('n m d k p q T C V N')

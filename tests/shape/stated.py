@@ -8,7 +8,7 @@ import numpy as np
 from bendml.shape import ShapeError, typed
 from bendml.shape.annotations import ArraySpec, SizeSpec, TupleSpec, read_signature
 from bendml.shape.facts import _holds, parse_claim
-from bendml.shape.paths import parts_of
+from bendml.shape.values import parts_of
 from bendml.shape.sizes import evaluate, names_of
 from tests.shape import mutants, programs
 
