@@ -18,7 +18,7 @@ from .sizes import Dim
 from .facts import claim
 from .annotations import spelled
 from .trace import branch, current, holds, refuse
-from .symbols import METHODS, OPS, Array, Axis, all_read, as_dim, axis, number, rule
+from .symbols import METHODS, OPS, RULE, Array, Axis, all_read, as_dim, axis, number, rule
 from .ranges import unknown
 from .elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same, unstretched
 from .reductions import axis_numbers, may_reduce, reduced
@@ -401,7 +401,7 @@ def qr(a, mode='reduced'):
 def cov(m, y=None, rowvar=True, *_, **more):
     x = lift(m)
     if x.ndim > 2: refuse('at most two axes', 'Mat<m, n>', x, operand=0)
-    if more.keys() & {'fweights', 'aweights'}: refuse('weights have no rule', hint='declare the shapes of a function that calls it with @typed')
+    if more.keys() & {'fweights', 'aweights'}: refuse('weights have no rule', hint=RULE)
     if y is not None: x, rowvar = OPS[np.vstack].shape([v if rowvar or v.ndim < 2 else OPS[np.transpose].shape(v) for v in (x, lift(y))]), True
     kind = np.result_type(x.dtype, float)
     if x.ndim < 2: return number(kind)

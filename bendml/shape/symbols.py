@@ -232,7 +232,7 @@ def _read(shape: Callable) -> frozenset[str] | None:
 def all_read(name: str, shape: Callable, options: dict) -> None:
     "Refuse an option that a rule does not read and that may change a shape."
     if options and (known := _read(shape)) is not None and (unread := sorted(options.keys() - known - SILENT)):
-        refuse(f'{unread[0]}= has no rule', hint=f'leave it out, or declare the shapes of a function that calls {name} with @typed')
+        refuse(f'{unread[0]}= has no rule', hint=f'leave it out, or {RULE}')
 
 # %% ../../nbs/22_symbols.ipynb #72ca63d4
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
@@ -266,7 +266,7 @@ def _protocols(cls: type) -> type:
     def __getattr__(self, name):
         if name in METHODS: return _Method(self, METHODS[name])
         if hasattr(np.ndarray, name) and name[0] != '_':
-            refuse(f'the array method {name!r} has no shape rule', hint='declare the shapes of a function that calls it with @typed')
+            refuse(f'the array method {name!r} has no shape rule', hint=RULE)
         raise AttributeError(f'an array has no {name!r}')
     for method in (__array_ufunc__, __array_function__, __array__, __getattr__): setattr(cls, method.__name__, method)
     for name, f in OPERATORS.items(): setattr(cls, name, f)

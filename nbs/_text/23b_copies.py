@@ -438,7 +438,8 @@ def _entered(manager: Any) -> Any:
     "Refuse a context manager of one's own that may suppress an exception."
     leave = getattr(type(manager), '__exit__', None)
     own = isinstance(leave, types.FunctionType) and leave.__module__.partition('.')[0] not in {*sys.stdlib_module_names, 'numpy'}
-    if own and any(isinstance(n, ast.Return) and not (n.value is None or getattr(n.value, 'value', 0) in (None, False)) for n in ast.walk(function_node(leave.__code__) or ast.Return(ast.Name('unknown')))):
+    body = ast.walk(function_node(leave.__code__) or ast.Return(ast.Name('unknown'))) if own else ()
+    if any(isinstance(n, ast.Return) and not (n.value is None or getattr(n.value, 'value', 0) in (None, False)) for n in body):
         refuse('exceptions may be suppressed', hint='let __exit__ return nothing')
     return manager
 

@@ -217,7 +217,8 @@ def _seeded(f: Callable) -> Callable:
 _GENERATORS = np.random.default_rng, np.random.RandomState, np.random.SeedSequence, np.random.PCG64, np.random.MT19937, np.random.Philox
 
 ANSWERS: dict[Any, Callable] = {
-    id: lambda v: number(int) if has_unknown((v,)) else id(v), isinstance: is_instance, issubclass: is_subclass, cast: lambda kind, value: value, hasattr: has_attribute, getattr: attribute, type: type_of,
+    id: lambda v: number(int) if has_unknown((v,)) else id(v), isinstance: is_instance, issubclass: is_subclass,
+    cast: lambda kind, value: value, hasattr: has_attribute, getattr: attribute, type: type_of,
     **{f: _worded(f) for f in (str, repr, format, ascii)}, **{f: _seeded(f) for f in _GENERATORS}}
 
 # %%
