@@ -109,7 +109,7 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # | several results | `-> tuple[float, Mat[n, d]]` |
 # | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}` |
 # | what an object holds | in its class, above the methods: `w: Vec[d]`, `k: int` for a size, `lr: float` |
-# | a function that NumPy does not have | it is traced; if that is in vain, [a rule](#When-it-says-no-and-you-think-it-is-right) |
+# | a function that NumPy does not have | it is traced; if that is in vain, a rule does it, as shown below |
 # | a weight's layout | `InOut[Mat[d, d]]` or `OutIn[...]` |
 # | nothing may be averaged over the batch | `@typed(keep="B")` |
 #
