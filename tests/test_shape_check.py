@@ -215,6 +215,12 @@ def uses(x: Mat[n, d]) -> Vec[d]: return nosuch.f(x)
     assert 'failed on line 12' in found.refusals[-1].hint
 
 
+def test_a_definition_that_exits_hides_nothing(tmp_path):
+    (tmp_path/'a.py').write_text(HEAD + 'class X: sys.exit(0)\n@typed\ndef bug(x: Mat[n, d]) -> Vec[d]: return x.mean(1)\n')
+    found = run(tmp_path, 'a.py')
+    assert found.returncode == 1 and 'the result has size n' in found.stdout and 'SystemExit' in found.stdout, found.stdout
+
+
 def test_one_fault_is_one_refusal(tmp_path):
     (tmp_path/'a.py').write_text(HEAD + '''
 def softmax(z): return z/z.sum(axis=1)

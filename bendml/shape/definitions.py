@@ -127,7 +127,7 @@ class Definitions:
             except NameError as e:
                 if e.name not in self.absent: self._failed(s, file, e, names)
                 else: self._without(names, f'needs {e.name}, which {self.absent[e.name]}')
-            except Exception as e: self._failed(s, file, e, names)
+            except (Exception, SystemExit) as e: self._failed(s, file, e, names)
             else: self.absent = {n: why for n, why in self.absent.items() if n not in names}
 
     def _without(self, names: set[str], why: str) -> None:
