@@ -215,6 +215,23 @@ def uses(x: Mat[n, d]) -> Vec[d]: return nosuch.f(x)
     assert 'failed on line 12' in found.refusals[-1].hint
 
 
+def test_a_file_of_a_package_imports_its_siblings(tmp_path):
+    (tmp_path/'outer/pack').mkdir(parents=True)
+    for name, text in {'outer/__init__.py': 'SCALE = 2\n', 'outer/pack/__init__.py': '', 'outer/pack/other.py': 'def mean(x): return x.mean(1)\n',
+                       'outer/pack/inner.py': 'from .. import SCALE\nfrom .other import mean\n' + HEAD + '@typed\ndef good(x: Mat[n, d]) -> Vec[n]: return SCALE*mean(x)\n@typed\ndef bad(x: Mat[n, d]) -> Vec[d]: return mean(x)\n'}.items():
+        (tmp_path/name).write_text(text)
+    found = run(tmp_path, 'outer/pack/inner.py')
+    assert '1 of 2 functions refused' in found.stdout and 'good -> Vec<n>' in found.stdout and 'ImportError' not in found.stdout, found.stdout
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    (tmp_path/'a.py').write_text('import numpy as np\nfrom jaxtyping import Float\nA = np.ndarray\ndef f(x: Float[A, "*b c"]) -> Float[A, "c"]: return x.mean(0)\n'
+                                 'def g(x: Float[A, "b c"]) -> Float[A, "b"]: return x.mean(1)\ndef h(x: 5) -> "nonsense(": return x\n')
+    text = run(tmp_path, 'a.py').stdout
+    assert 'a.py:4:1: f is not checked' in text and 'each axis with a name' in text and 'g -> Vec<b>' in text and ' h ' not in text
+    assert len(json.loads(run(tmp_path, '--json', 'a.py').stdout)['left_out']) == 1
+
+
 def test_a_definition_that_exits_hides_nothing(tmp_path):
     (tmp_path/'a.py').write_text(HEAD + 'class X: sys.exit(0)\n@typed\ndef bug(x: Mat[n, d]) -> Vec[d]: return x.mean(1)\n')
     found = run(tmp_path, 'a.py')

@@ -46,18 +46,26 @@ def _sources(path: Path) -> list[tuple[str, str]]:
 def _module(path: Path, name: str) -> types.ModuleType:
     "An empty module in the place of the file's own."
     module = types.ModuleType(name)
-    module.__file__, module.__package__ = str(path), name.rpartition('.')[0]
+    module.__file__, module.__package__ = str(path), _package(path)[0]
     sys.modules[name] = module
     return module
 
+def _package(path: Path) -> tuple[str, Path]:
+    "The package that a file belongs to, by the `__init__.py` beside it and above, and the folder that it is in."
+    folder, names = path.resolve().parent, []
+    while (folder/'__init__.py').is_file() and folder.name: folder, names = folder.parent, [folder.name, *names]
+    return '.'.join(names), folder
+
 # %% ../../nbs/24b_check.ipynb #0d25557d
-def _undecorated(space: dict[str, Any], files: set[str], seen: set) -> Iterator[types.FunctionType]:
-    "The functions of a module that have shapes in their annotations, and no `@typed`."
+def _undecorated(space: dict[str, Any], files: set[str], seen: set, left_out: list[str]) -> Iterator[types.FunctionType]:
+    "The functions of a module that have shapes in their annotations, and no `@typed`; those that cannot be read are `left_out`."
     for f in list(space.values()):
         f = inspect.unwrap(f) if callable(f) else f
         if not isinstance(f, types.FunctionType) or f.__code__.co_filename not in files or f.__code__ in seen: continue
         try: signature = read_signature(f)
-        except (ShapeError, DimError): continue  # nobody asked for these to be checked
+        except (ShapeError, DimError) as e:  # nobody asked for these to be checked
+            if any(hasattr(a, 'dim_str') for a in inspect.get_annotations(f).values()): left_out.append(f'{place_of_code(f.__code__)}: {f.__name__} is not checked: {e.args[0]}')
+            continue
         given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty
                  or is_number(signature.python.parameters[n]) for n, s in signature.params]
         if all(given) and any(_says(s) for _, s in [*signature.params, ('return', signature.result)]): yield f
@@ -76,6 +84,7 @@ class Checked:
     refusals: tuple[ShapeError, ...]          # one a fault
     refused: int                              # how many functions are refused: several may call one that is wrong
     seconds: float
+    left_out: tuple[str, ...] = ()            # annotated for somebody else, and not read
 
 # %% ../../nbs/24b_check.ipynb #169c0b0e
 def check_file(path: Path, name: str = '') -> Checked:
@@ -87,22 +96,23 @@ def check_file(path: Path, name: str = '') -> Checked:
         except (SyntaxError, ValueError, RecursionError) as e:
             raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    sys.path.insert(0, str(path.parent.resolve()))
-    definitions = Definitions(vars(module))
+    paths, left_out, definitions = [str(_package(path)[1]), str(path.parent.resolve())], [], Definitions(vars(module))
+    sys.path[:0] = paths
     try:
         with collecting() as found:
             for file, tree in trees:
                 definitions.run(tree.body, file)
                 _check_all(found, last=False)
-            for f in _undecorated(vars(module), {file for file, _ in sources}, {f.__code__ for f, _ in found}): _typed(f, (), '')
+            for f in _undecorated(vars(module), {file for file, _ in sources}, {f.__code__ for f, _ in found}, left_out): _typed(f, (), '')
             _check_all(found, last=True)
     finally:
-        sys.path.remove(str(path.parent.resolve()))
+        for p in paths: sys.path.remove(p)
         sys.modules.pop(module.__name__, None)
     reports = [(str(place_of_code(f.__code__)), r) for f, r in found if isinstance(r, Report)]
     refused = [(f, definitions.explain(r)) for f, r in found if isinstance(r, ShapeError)]
     broken = [e for e in definitions.refusals if e.place.function]
-    return Checked(str(path), tuple(reports), (*definitions.refusals, *_faults(refused)), len(refused) + len(broken), time.perf_counter() - began)
+    return Checked(str(path), tuple(reports), (*definitions.refusals, *_faults(refused)), len(refused) + len(broken),
+                   time.perf_counter() - began, tuple(left_out))
 
 # %% ../../nbs/24b_check.ipynb #cfc6fd1a
 def _check_all(found: list, last: bool) -> None:
@@ -157,6 +167,7 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
             if not quiet: [click.echo(f'  called from {c}') for c in e.callers]
         if quiet: continue
         for where, r in c.reports: click.echo(f'{where}: ok: {r}')
+        for text in c.left_out: click.echo(text)
         places = f', {len(c.refusals)} fault{"s"*(len(c.refusals) > 1)}'*(len(c.refusals) != c.refused)
         click.echo(f'{c.file}: {c.refused} of {len(c.reports) + c.refused} functions refused{places}, {c.seconds:.2f} s')
     for text in broken: click.echo(text, err=True)
@@ -165,5 +176,5 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
 def _as_json(done: list[Checked], broken: list[str]) -> dict:
     accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)}
                 for c in done for where, r in c.reports]
-    return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken,
+    return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken, 'left_out': [t for c in done for t in c.left_out],
             'seconds': {c.file: round(c.seconds, 3) for c in done}}
