@@ -108,6 +108,18 @@ def test_html():
     assert '&lt;3, 5&gt;' in page and '<b>' not in page and '- expected' in page
 
 
+@pytest.mark.slow
+def test_a_notebook_shows_a_refusal_as_html():
+    import nbformat
+    from nbclient import NotebookClient
+    cell = nbformat.v4.new_code_cell('import numpy as np\nfrom bendml.shape import Mat, typed\n@typed\ndef f(x: Mat[2, 3], y: Mat[4, 5]) -> Mat[2, 5]: return x @ y')
+    book = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(book, kernel_name='python3', allow_errors=True, timeout=120).execute()
+    shown, error = book.cells[0].outputs
+    assert '- expected : Mat&lt;3, 5&gt;' in shown['data']['text/html'] and '<b style=' in shown['data']['text/html']
+    assert error['ename'] == 'ShapeError' and len(error['traceback']) == 1 and 'this notebook:4:60: error: matmul' in error['traceback'][0], error
+
+
 HEAD = 'import logging, sys\nimport numpy as np\nfrom bendml.shape import Dim, Mat, Vec, dims, typed\nn, d, k = dims("n d k")\n'
 USES = '\n@typed\ndef f(x: Vec[n]) -> Vec[n]: return x + len(str(K))\n'
 

@@ -12,10 +12,11 @@
 # %%
 #| hide
 #| export
-import ast, html, linecache, os, re, symtable
+import ast, html, linecache, os, re, symtable, sys
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
+from typing import Any
 
 
 # %% [markdown]
@@ -165,9 +166,20 @@ class ShapeError(TypeError):
 
     def __str__(self): return '\n'.join(_lines(self))
     def _render_traceback_(self) -> list[str]:
-        "In a notebook, the message stands for the traceback, which would show bendml's inside."
-        return [f'{type(self).__name__}:', *_lines(self)]
+        "In IPython, the message stands for the traceback, which would show bendml's inside; a notebook shows it as HTML, and one line."
+        if not hasattr(_shell(), 'kernel'): return [f'{type(self).__name__}:', *_lines(self)]
+        from IPython.display import HTML, display
+        if not vars(self).get('displayed'): display(HTML(self._repr_html_()))   # a kernel asks twice
+        self.displayed = True
+        return [one_line(self)]
     def _repr_html_(self) -> str: return _page(self)
+
+
+# %%
+#| export
+def _shell() -> Any:
+    "IPython's shell, if there is one; that of a notebook has a kernel."
+    return getattr(sys.modules.get('IPython'), 'get_ipython', lambda: None)()
 
 
 # %%
