@@ -26,7 +26,7 @@ from .loops import Yields, comprehension, each, loop, tick, while_loop
 from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from .drawing import draw
-from . import (applying, blocks, fourier, indexing, joining, linear, making, moves, polynomials, products, reductions,
+from . import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
 # %% ../../nbs/23c_calls.ipynb #809f75b0

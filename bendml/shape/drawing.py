@@ -19,7 +19,7 @@ from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged
 from .elementwise import broadcast, filled, lift, same
 from .reductions import axis_number, not_empty
 from .moves import broadcast_to, shape_of
-from .products import square
+from .matrices import square
 
 # %% ../../nbs/22p_drawing.ipynb #61ba6653
 DISTRIBUTIONS = {

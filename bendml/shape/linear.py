@@ -17,7 +17,8 @@ from .trace import refuse
 from .symbols import OPS, Array, axis, axis as axis_, rule
 from .elementwise import broadcast, dtypes, elementwise, filled, lift, same
 from .reductions import axis_number, axis_numbers, not_empty
-from .products import _magnitude, _real, meet, square
+from .products import meet
+from .matrices import _magnitude, _real, square
 
 # %% ../../nbs/22n_linear.ipynb #808de0bd
 @rule(np.linalg.eigvals)

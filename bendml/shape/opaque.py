@@ -13,11 +13,9 @@ import numpy as np
 from .trace import _running, choose, current, refuse
 
 # %% ../../nbs/21d_opaque.ipynb #7f9e1b64
-class Opaque:
-    "A value that is not known, of a class that is."
+class _Asked:
+    "What is known of a value, and what was answered about it on this path."
     __slots__ = '_name_', '_class_', '_like_', '_fixed_'  # no names that a program would ask for
-    __array_ufunc__ = None  # NumPy leaves an operator with it to us
-
     def __init__(self,
         name: str,           # how the program speaks of it, for messages
         cls: type = object,
@@ -26,8 +24,6 @@ class Opaque:
     ):
         self._name_, self._class_, self._like_, self._fixed_ = name, cls, like, fixed
 
-    __class__ = property(lambda self: self._class_)  # isinstance says what it will say when the program runs
-    __hash__ = lambda self: refuse(f'{self} is looked up in a dictionary or set, and its value is not known', hint=self._hint_)
     @property
     def _hint_(self) -> str:
         if self._like_ is not None: return 'say what the numbers are: F32[...], F64[...] or Bool[...] around the annotation'
@@ -54,6 +50,14 @@ class Opaque:
         key = ('part', *map(_key, question))
         if key not in self._answers_: self._answers_[key] = Opaque(name, cls or Part, like), question
         return self._answers_[key][0]
+
+# %% ../../nbs/21d_opaque.ipynb #cf1968e4
+class Opaque(_Asked):
+    "A value that is not known, of a class that is."
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy leaves an operator with it to us
+    __class__ = property(lambda self: self._class_)  # isinstance says what it will say when the program runs
+    __hash__ = lambda self: refuse(f'{self} is looked up in a dictionary or set, and its value is not known', hint=self._hint_)
 
     def __eq__(self, other):
         if other is self: return True

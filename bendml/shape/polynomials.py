@@ -17,7 +17,7 @@ from .symbols import OPS, Array, as_dim, axis, number, rule
 from .ranges import unknown
 from .elementwise import dtypes, lift, same, stored
 from .reductions import not_empty
-from .products import square
+from .matrices import square
 from .searching import some
 
 # %% ../../nbs/22l_polynomials.ipynb #73e1c028

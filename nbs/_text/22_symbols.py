@@ -494,5 +494,5 @@ Array.__contains__ = lambda self, value: choose()
 # ## What this does not show
 #
 # The rules themselves are on the next pages, after [what is known of whole numbers](22a_ranges.ipynb): [element by element](22b_elementwise.ipynb), [reductions](22c_reductions.ipynb),
-# [products](22d_products.ipynb), [moving axes](22e_moves.ipynb), [joining](22f_joining.ipynb), [indexing](22g_indexing.ipynb),
+# [products](22d_products.ipynb), [matrices](22da_matrices.ipynb), [moving axes](22e_moves.ipynb), [joining](22f_joining.ipynb), [indexing](22g_indexing.ipynb),
 # [searching](22h_searching.ipynb) and [making arrays](22i_making.ipynb).

@@ -19,7 +19,7 @@ from bendml.shape.symbols import OPS, Array, as_dim, axis, number, rule
 from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import dtypes, lift, same, stored
 from bendml.shape.reductions import not_empty
-from bendml.shape.products import square
+from bendml.shape.matrices import square
 from bendml.shape.searching import some
 
 

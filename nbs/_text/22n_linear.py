@@ -19,7 +19,8 @@ from bendml.shape.trace import refuse
 from bendml.shape.symbols import OPS, Array, axis, axis as axis_, rule
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, filled, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers, not_empty
-from bendml.shape.products import _magnitude, _real, meet, square
+from bendml.shape.products import meet
+from bendml.shape.matrices import _magnitude, _real, square
 
 
 # %% [markdown]

@@ -20,7 +20,7 @@ from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, range
 from bendml.shape.elementwise import broadcast, filled, lift, same
 from bendml.shape.reductions import axis_number, not_empty
 from bendml.shape.moves import broadcast_to, shape_of
-from bendml.shape.products import square
+from bendml.shape.matrices import square
 
 # %% [markdown]
 # ## Distributions

@@ -19,79 +19,9 @@ from functools import lru_cache
 from typing import Any
 
 from bendml.shape.messages import source_tree
+from bendml.shape.carried import _always_set, _loads, _stores, counted_names, dead_names
 from bendml.shape.trace import choose, current, refuse
 from bendml.shape.symbols import Array
-
-
-# %% [markdown]
-# ## Which variables a loop carries
-#
-# A variable that each turn sets before it reads it need not be the same after every turn.
-
-# %%
-#| export
-def _loads(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-
-def _stores(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store | ast.Del)}
-
-
-# %%
-#| export
-def _read_first(body: list[ast.stmt], known: set[str]) -> set[str]:
-    "The variables that a block may read before it has set them."
-    read, known = set(), set(known)
-    for s in body:
-        match s:
-            case ast.Assign(targets, value):
-                read |= _loads(value) - known
-                read |= set().union(*(_loads(t) for t in targets)) - known
-                for t in targets: known |= {n.id for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            case ast.AugAssign(target, _, value):
-                read |= ({target.id} if isinstance(target, ast.Name) else _loads(target)) - known | _loads(value) - known
-            case ast.For(target, it, inner, other):
-                read |= _loads(it) - known | _read_first(inner, known | _stores(target)) | _read_first(other, known)
-            case ast.If(test, inner, other):
-                read |= _loads(test) - known | _read_first(inner, known) | _read_first(other, known)
-            case _: read |= (_loads(s) | (_stores(s) if isinstance(s, ast.Delete) else set())) - known
-    return read
-
-
-# %%
-#| export
-def dead_names(target: ast.AST | None, body: list[ast.stmt]) -> tuple[str, ...]:
-    "Variables set in a loop that no turn inherits from the one before."
-    own = _stores(target) if target else set()
-    return tuple(sorted((own | set().union(*map(_stores, body))) - _read_first(body, own)))
-
-
-# %%
-#| export
-def _always_set(body: list[ast.stmt]) -> set[str]:
-    "Variables that every turn sets, whichever way it goes."
-    found = set()
-    for s in body:
-        match s:
-            case ast.Assign(targets, _): found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            case ast.If(_, inner, other): found |= _always_set(inner) & _always_set(other)
-        if any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(s)): break  # what follows may be left out
-    return found
-
-
-# %% [markdown]
-# A variable that a turn computes from itself by arithmetic [counts](22k_counters.ipynb).
-
-# %%
-#| export
-def counted_names(body: list[ast.stmt]) -> set[str]:
-    "Variables that a loop counts up or down: `n += 1`, `n = n + 1`."
-    found = set()
-    for n in (n for s in body for n in ast.walk(s)):
-        match n:
-            case ast.AugAssign(ast.Name(name)): found.add(name)
-            case ast.Assign([ast.Name(name)], ast.BinOp() as value) if name in _loads(value): found.add(name)
-    return found
 
 
 # %% [markdown]
@@ -115,8 +45,8 @@ def _is_text(node: ast.expr) -> bool:
 
 # %%
 #| export
-class _Loops(ast.NodeTransformer):
-    "Pass calls, loops and lists through our hands; every new node keeps the place of the old one."
+class _Calls(ast.NodeTransformer):
+    "Pass calls, and what asks about a value, through our hands; every new node keeps the place of the old one."
     @staticmethod
     def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
 
@@ -164,6 +94,14 @@ class _Loops(ast.NodeTransformer):
         node.value = self._at(node.value, _hook('table', node.value))
         return node
 
+
+# %% [markdown]
+# A loop is told [which variables no turn inherits](23a_carried.ipynb), which it counts, and which a turn may leave unset.
+
+# %%
+#| export
+class _Loops(_Calls):
+    "Loops and lists too."
     def visit_For(self, node):
         dead, counted = dead_names(node.target, node.body), counted_names(node.body)
         self.generic_visit(node)

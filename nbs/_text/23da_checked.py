@@ -76,8 +76,8 @@ def _leaned_on(shapes: 'Checks', statics: dict[str, Any]) -> Report | None:
 
 # %%
 #| export
-class Checks:
-    "A function's signature and conditions, and the reports of its checks, one for each choice of its settings."
+class Promise:
+    "What a function's signature and conditions say of it."
     def __init__(self, f: Callable, signature: Signature, where: tuple[str, ...], keep: tuple[str, ...], known: dict[str, Any]):
         self.f, self.signature, self.keep = f, signature, keep
         self.where, self.limits = split_conditions(where, signature)
@@ -98,6 +98,29 @@ class Checks:
         p = self.signature.python.parameters[name]
         return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
 
+    def promised(self) -> Report:
+        "What the signature alone says."
+        nothing = self.signature.python.return_annotation in (None, 'None')
+        own = Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None
+        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', own)
+
+    def attributes(self) -> dict[str, Any]:
+        "What the class of a method's `self` says of its attributes."
+        spec = self.signature.params[0][1]
+        return dict(zip(spec.names, spec.items))
+
+    def params(self, report: Report) -> tuple[tuple[str, Any], ...]:
+        "The parameters; of `self`, the attributes that are needed."
+        (first, spec), *rest = self.signature.params or [('', None)]
+        if report.own is None or not isinstance(spec, TupleSpec): return self.signature.params
+        kept = [(n, s) for n, s in zip(spec.names, spec.items) if n in report.own.needs]
+        return (first, replace(spec, names=tuple(n for n, _ in kept), items=tuple(s for _, s in kept))), *rest
+
+
+# %%
+#| export
+class Checks(Promise):
+    "The reports of a function's checks, one for each choice of its settings."
     def report(self, statics: dict[str, Any] | None = None) -> Report:
         "The report for these settings (the defaults if none are given); checks them if they are new."
         self.complete()
@@ -123,24 +146,6 @@ class Checks:
         _names_are_known(self, found)
         if not guess.leans: self.reports.append((statics, found))
         return found
-
-    def promised(self) -> Report:
-        "What the signature alone says."
-        nothing = self.signature.python.return_annotation in (None, 'None')
-        own = Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None
-        return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', own)
-
-    def attributes(self) -> dict[str, Any]:
-        "What the class of a method's `self` says of its attributes."
-        spec = self.signature.params[0][1]
-        return dict(zip(spec.names, spec.items))
-
-    def params(self, report: Report) -> tuple[tuple[str, Any], ...]:
-        "The parameters; of `self`, the attributes that are needed."
-        (first, spec), *rest = self.signature.params or [('', None)]
-        if report.own is None or not isinstance(spec, TupleSpec): return self.signature.params
-        kept = [(n, s) for n, s in zip(spec.names, spec.items) if n in report.own.needs]
-        return (first, replace(spec, names=tuple(n for n, _ in kept), items=tuple(s for _, s in kept))), *rest
 
 
 # %%
