@@ -409,4 +409,5 @@ except ShapeError as e: print(e)
 # %% [markdown]
 # ## What this does not show
 #
-# The result of a call is not looked at: it was decided at definition, for every size.
+# The result of a call is not looked at: it was decided at definition, for every size. A product of which a factor is not known,
+# `Vec["H*D"]`, and an array that may be left out are compared the careful way, which takes ten or twenty microseconds.

@@ -203,6 +203,13 @@ try:
         return dy.T @ x
 except ShapeError as e: print(e)
 
+
+# %%
+@typed
+def gradient(x: Mat[100, 784], dy: Mat[100, 128]) -> Mat[784, 128]:
+    return x.T @ dy
+
+
 # %% [markdown]
 # A square weight can be stored the wrong way round, and every shape still fits. So a weight says how it is stored:
 # `InOut[...]` to be used as `x @ w`, `OutIn[...]` as `x @ w.T`.
@@ -235,6 +242,12 @@ try:
 except ShapeError as e: print(e)
 
 
+# %%
+@typed
+def bands(x: Mat[1, 2304], w: Mat[768, 768]) -> Mat[1, 768]:
+    return x[:, 768:1536] @ w
+
+
 # %% [markdown]
 # ## Functions that call each other
 #
@@ -251,6 +264,15 @@ try:
     def network(x: Mat[B, 784], w1: Mat[784, 128], w2: Mat[64, 10]) -> Mat[B, 10]:
         return second(first(x, w1), w2)
 except ShapeError as e: print(e)
+
+
+# %%
+@typed
+def narrow(x: Mat[B, 784], w: Mat[784, 64]) -> Mat[B, 64]: return np.maximum(x @ w, 0)
+
+@typed
+def network(x: Mat[B, 784], w1: Mat[784, 64], w2: Mat[64, 10]) -> Mat[B, 10]:
+    return second(narrow(x, w1), w2)
 
 
 # %% [markdown]

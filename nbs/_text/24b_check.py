@@ -256,6 +256,9 @@ print('\n'.join(line for line in result.output.splitlines() if ' ms' not in line
 #       rev: v0.1.0
 #       hooks: [{id: bendml-check}]
 #
+# It runs in an environment of its own. What your files import, besides NumPy, is named there too:
+# `{id: bendml-check, additional_dependencies: [scipy]}`.
+#
 # ## What this does not show
 #
 # A typed function inside another function is checked when that one runs, so not here. One that is refused is taken at its word
