@@ -14,7 +14,7 @@ from .sizes import Dim
 from .facts import claim
 from .trace import holds, refuse
 from .symbols import METHODS, OPS, Array, Op, axis as axis_, entries, number, rule
-from .ranges import copied, range_of, ranged, union, view
+from .ranges import copied, range_of, ranged, union
 from .elementwise import broadcast, lift
 from .reductions import _same_shape, axis_number
 from .moves import expand_dims

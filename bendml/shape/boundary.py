@@ -7,7 +7,6 @@ __all__ = ['ARRAYS', 'Weight', 'stored', 'as_mat', 'Binding', 'Shapes']
 
 # %% ../../nbs/23e_boundary.ipynb #f6824e8f
 import inspect, sys
-from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from .sizes import Dim, evaluate, named, names_of, substitute
 from .facts import Claim
 from .messages import ShapeError, place_of
-from .opaque import Opaque
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from .unsaid import a, contents, conversion, other_rank
 from .objects import Watched

@@ -14,7 +14,7 @@ import numpy as np
 from .sizes import Dim
 from .facts import claim
 from .trace import holds, refuse
-from .symbols import OPS, Array, as_dim, axis, entries, number, perform
+from .symbols import Array, as_dim, axis, entries, number, perform
 from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged
 from .elementwise import broadcast, filled, lift, same
 from .reductions import axis_number, not_empty

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Iterable, Iterator
 
 from .sizes import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
-import ast, json
+import ast
 
 # %% ../../nbs/20b_facts.ipynb #03384993
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ import numpy as np
 from .sizes import Dim
 from .facts import claim
 from .trace import holds, refuse
-from .symbols import Array, as_dim, axis, axis as new_axis, rule
-from .ranges import computed
-from .elementwise import dtypes, elementwise, lift, filled
+from .symbols import Array, as_dim, axis, rule
+from .elementwise import dtypes, lift, filled
 from .reductions import axis_number, axis_numbers
 from .moves import shape_of
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .sizes import Dim, named, names_of, substitute
 from .facts import Claim, Facts, _at_once, assume, bound, claim
-from .trace import branch, current, holds, refuse
+from .trace import branch, current, refuse
 from .symbols import Array, Size, number
 from .ranges import Range, range_of, ranged, union, unknown
 from .elementwise import lift

@@ -18,16 +18,15 @@ from .sizes import Dim, parse_dim
 from .facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_code
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from .trace import Trace, holds, tracing
+from .trace import Trace, tracing
 from .symbols import Array, number
 from .ranges import UNBOUNDED, Known, bounded
-from .elementwise import same
 from .states import fingerprint, outside
 from .loops import MAX_SECONDS, Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
 from .unsaid import found_sizes, nothing_said, nothing_to_find
 from .objects import Own, Watched, own_of, take_notes
-from .values import _shown, fits, itself, make
+from .values import _shown, fits, make
 from . import calls  # what the copies' calls go through
 
 # %% ../../nbs/23d_paths.ipynb #74e7a697

@@ -13,7 +13,7 @@ import numpy as np
 from .sizes import Dim
 from .facts import claim
 from .trace import branch, holds, refuse
-from .symbols import OPS, Array, as_dim, axis, number, rule
+from .symbols import Array, as_dim, axis, number, rule
 from .ranges import unknown
 from .elementwise import dtypes, lift, same, stored
 from .reductions import not_empty

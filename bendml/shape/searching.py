@@ -18,8 +18,8 @@ from .facts import assume, claim
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
 from .ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
-from .elementwise import broadcast, dtypes, elementwise, filled, lift, same
-from .reductions import _same_shape, axis_number, axis_numbers, not_empty, reduced
+from .elementwise import dtypes, filled, lift, same
+from .reductions import _same_shape, axis_number, not_empty, reduced
 from .moves import ravel, shape_of
 from .indexing import _in_range, _index_array, getitem
 

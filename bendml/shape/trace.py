@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 from .facts import Claim, Facts, Verdict, assume, decide
-from .messages import Place, ShapeError, place_at, place_of, source_of
+from .messages import ShapeError, place_at, place_of, source_of
 
 # %% ../../nbs/21c_trace.ipynb #270ea1aa
 @dataclass

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Iterable, Iterator
 
 from bendml.shape.sizes import Dim, DimError, Floor, MAX_TEXT, evaluate, named, names_of, read_tree, substitute
-import ast, json
+import ast
 
 
 # %% [markdown]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 from bendml.shape.facts import Claim, Facts, Verdict, assume, decide
-from bendml.shape.messages import Place, ShapeError, place_at, place_of, source_of
+from bendml.shape.messages import ShapeError, place_at, place_of, source_of
 
 
 # %% [markdown]

@@ -17,8 +17,8 @@ from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
 from bendml.shape.ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
-from bendml.shape.elementwise import broadcast, dtypes, elementwise, filled, lift, same
-from bendml.shape.reductions import _same_shape, axis_number, axis_numbers, not_empty, reduced
+from bendml.shape.elementwise import dtypes, filled, lift, same
+from bendml.shape.reductions import _same_shape, axis_number, not_empty, reduced
 from bendml.shape.moves import ravel, shape_of
 from bendml.shape.indexing import _in_range, _index_array, getitem
 

@@ -19,9 +19,8 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
-from bendml.shape.symbols import Array, as_dim, axis, axis as new_axis, rule
-from bendml.shape.ranges import computed
-from bendml.shape.elementwise import dtypes, elementwise, lift, filled
+from bendml.shape.symbols import Array, as_dim, axis, rule
+from bendml.shape.elementwise import dtypes, lift, filled
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.moves import shape_of
 

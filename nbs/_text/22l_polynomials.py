@@ -15,7 +15,7 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, holds, refuse
-from bendml.shape.symbols import OPS, Array, as_dim, axis, number, rule
+from bendml.shape.symbols import Array, as_dim, axis, number, rule
 from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import dtypes, lift, same, stored
 from bendml.shape.reductions import not_empty

@@ -20,7 +20,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Op, axis as axis_, entries, number, rule
-from bendml.shape.ranges import copied, range_of, ranged, union, view
+from bendml.shape.ranges import copied, range_of, ranged, union
 from bendml.shape.elementwise import broadcast, lift
 from bendml.shape.reductions import _same_shape, axis_number
 from bendml.shape.moves import expand_dims

@@ -15,7 +15,7 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
-from bendml.shape.symbols import OPS, Array, as_dim, axis, entries, number, perform
+from bendml.shape.symbols import Array, as_dim, axis, entries, number, perform
 from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged
 from bendml.shape.elementwise import broadcast, filled, lift, same
 from bendml.shape.reductions import axis_number, not_empty

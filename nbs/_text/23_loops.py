@@ -23,7 +23,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
-from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.trace import branch, current, refuse
 from bendml.shape.symbols import Array, Size, number
 from bendml.shape.ranges import Range, range_of, ranged, union, unknown
 from bendml.shape.elementwise import lift

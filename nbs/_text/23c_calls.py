@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import contextlib, functools, math, operator, os, random, sys, sysconfig, time, types, warnings
+import contextlib, functools, math, operator, os, random, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 

@@ -19,16 +19,15 @@ from bendml.shape.sizes import Dim, parse_dim
 from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from bendml.shape.trace import Trace, holds, tracing
+from bendml.shape.trace import Trace, tracing
 from bendml.shape.symbols import Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
-from bendml.shape.elementwise import same
 from bendml.shape.states import fingerprint, outside
 from bendml.shape.loops import MAX_SECONDS, Endless
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
 from bendml.shape.unsaid import found_sizes, nothing_said, nothing_to_find
 from bendml.shape.objects import Own, Watched, own_of, take_notes
-from bendml.shape.values import _shown, fits, itself, make
+from bendml.shape.values import _shown, fits, make
 from bendml.shape import calls  # what the copies' calls go through
 
 

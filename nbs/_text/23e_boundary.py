@@ -9,7 +9,6 @@
 #| hide
 #| export
 import inspect, sys
-from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
@@ -17,7 +16,6 @@ import numpy as np
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim
 from bendml.shape.messages import ShapeError, place_of
-from bendml.shape.opaque import Opaque
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
