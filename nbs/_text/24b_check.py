@@ -58,10 +58,10 @@ def _sources(path: Path) -> list[tuple[str, str]]:
 # %%
 #| export
 def _module(path: Path, name: str) -> types.ModuleType:
-    "An empty module in the place of the file's own."
-    module = types.ModuleType(name)
-    module.__file__, module.__package__ = str(path), _package(path)[0]
-    sys.modules[name] = module
+    "An empty module in the place of the file's own; a file without an `__init__.py` beside it belongs to the package that its name says."
+    module = types.ModuleType(name or f'_checked_{path.stem}')
+    module.__file__, module.__package__ = str(path), _package(path)[0] or name.rpartition('.')[0]
+    sys.modules[module.__name__] = module
     return module
 
 def _package(path: Path) -> tuple[str, Path]:
@@ -113,7 +113,7 @@ class Checked:
 def check_file(path: Path, name: str = '') -> Checked:
     "Check every typed function of a file."
     began, sources = time.perf_counter(), _sources(path)
-    module, trees = _module(path, name or f'_checked_{path.stem}'), []
+    module, trees = _module(path, name), []
     for file, text in sources:
         try: trees.append((file, ast.parse(text)))
         except (SyntaxError, ValueError, RecursionError) as e:
