@@ -247,6 +247,54 @@ def test_records_dictionaries_and_methods():
             def __call__(self, x: Mat[B, H]) -> Mat[B, H]: return x @ self.w
         f = None''', dataclass=dataclass).reason
 
+def test_a_call_names_the_field():
+    from dataclasses import dataclass
+    text = """@dataclass
+class P:
+    a: Mat[D, H]
+    c: Vec[D]
+@typed
+def f(x: Mat[B, D], p: P, q: list[P], r: {'w': Vec[D]}) -> Mat[B, D]:
+    for z in q: x = x @ z.a @ z.a.T + z.c
+    return x @ p.a @ p.a.T + p.c + r['w']
+class M:
+    w: Mat[D, H]
+    v: Vec['H + 1']
+    @typed
+    def g(self, x: Mat[B, D]) -> Vec['H + 1']: return self.v + (x @ self.w).sum()
+f.P, f.M = P, M
+"""
+    f, o = define(text, dataclass=dataclass), np.ones
+    P, x, good = f.P, o((4, 2)), f.P(o((2, 3)), o(2))
+    f(x, good, [good], {'w': o(2)})
+    m = f.M()
+    m.w, m.v = o((2, 3)), o(3)
+    for call, said in [(lambda: f(x, P(o((2, 3)), o(5)), [good], {'w': o(2)}), 'f, argument p.c: D is 2 (D from x), and here it is 5'),
+                       (lambda: f(x, good, [good, P(o((5, 3)), o(2))], {'w': o(2)}), 'f, argument q[1].a: D is 2 (D from x), and here it is 5'),
+                       (lambda: f(x, good, [good], {'w': o((2, 2))}), "f, argument r['w']: r['w'] has 2 axes, not 1"),
+                       (lambda: m.g(x), 'g, argument self.v: H + 1 is 4 (H from self.w), and here it is 3')]:
+        with pytest.raises(ShapeError) as e: call()
+        assert e.value.reason == said, e.value
+
+
+def test_the_keys_of_a_dictionary():
+    "A loop goes through them, in their order: another key, or another order, is another dictionary."
+    f = define("""@typed
+def f(x: Vec[D], p: {'a': Mat[D, H], 'b': Mat[H, D]}, q: [Vec[D], Vec[D]]) -> Vec[D]:
+    for w in p.values(): x = x @ w
+    return x + q[0]*len(q)
+""")
+    x, a, b = np.ones(2), np.ones((2, 3)), np.ones((3, 2))
+    assert f(x, {'a': a, 'b': b}, [x, x]).shape == (2,)
+    for p, q, said in [({'a': a}, [x, x], "p has no key 'b'"), ({'a': a, 'b': b, 'c': 1}, [x, x], "p has a key 'c' that its annotation does not have"),
+                       ({'b': b, 'a': a}, [x, x], "p has its keys in another order"), ({'a': a, 'b': b}, [x, x, x], 'q has 3 values, not 2')]:
+        with pytest.raises(ShapeError) as e: f(x, p, q)
+        assert said in str(e.value), e.value
+        with pytest.raises(ShapeError) as e: define('@typed\ndef g(x: Vec[D], a: Mat[D, H], b: Mat[H, D]) -> Vec[D]: return f(x, {' + ', '.join(f'{k!r}: {k if k < "c" else 1}' for k in p) + '}, [' + 'x, '*len(q) + '])', f=f)
+        assert said in str(e.value) or 'another number of values' in str(e.value), e.value
+    with pytest.raises(ShapeError, match='in another order'): define("@typed\ndef g(a: Mat[D, H], b: Mat[H, D]) -> {'a': Mat[D, H], 'b': Mat[H, D]}: return {'b': b, 'a': a}")
+
+
 def test_the_price_of_a_call():
     "Under half a microsecond for three arguments, in the best of many runs."
     import timeit
