@@ -297,6 +297,36 @@ if __name__ == "__main__":
     assert sorted(r.name for _, r in found.reports) == ['distances', 'fit', 'use']
 
 
+def test_a_refused_method_is_taken_at_its_word(tmp_path):
+    "It gives what it says, in the sizes of `self`, and sets what it sets; a caller that is wrong itself is still refused."
+    (tmp_path/'a.py').write_text(HEAD + '''class K:
+    F: Mat[n, n]
+    R: Mat[d, d]
+    x: Vec[n]
+    w: Vec[d]
+    @typed
+    def predict(self) -> Vec[n]: return self.F @ self.x + self.R[0]
+    @typed
+    def fit(self, y: Mat[k, d]) -> None: self.w = y.mean(1)
+    @typed
+    def run(self, y: Mat[k, d]) -> Mat[k, n]:
+        xs = np.empty((len(y), len(self.x)))
+        for t in range(len(y)): xs[t] = self.predict()
+        return xs
+    @typed
+    def wrong(self) -> Vec[d]: return self.predict()
+    @typed
+    def weights(self) -> Vec[d]: return self.w
+@typed
+def trained(y: Mat[k, d]) -> Vec[d]:
+    m = K()
+    m.fit(y)
+    return m.weights()
+''')
+    found = check_file(tmp_path/'a.py')
+    assert [e.place.function for e in found.refusals] == ['predict', 'fit', 'wrong'] and sorted(r.name for _, r in found.reports) == ['run', 'trained', 'weights']
+
+
 def test_a_syntax_error_is_named_without_its_place_twice(tmp_path):
     for name, text in {'a.py': 'def f(:', 'b.py': 'def g():\n    nonlocal y'}.items(): (tmp_path/name).write_text(text)
     assert run(tmp_path, 'a.py').stderr == 'a.py:1:7: error: SyntaxError: invalid syntax\n'
