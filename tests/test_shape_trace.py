@@ -277,6 +277,13 @@ f.P, f.M = P, M
         assert e.value.reason == said, e.value
 
 
+def test_a_polynomial_of_known_numbers():
+    f = define("@typed\ndef f(x: Mat[B, D]) -> Mat[B, D]: return np.poly1d([1, 2, 3])(x) + np.poly1d([1, 2])(3)")
+    assert f(np.ones((2, 3))).shape == (2, 3)
+    assert 'poly1d has no shape rule' in refused("@typed\ndef f(x: Vec[D], y: Mat[B, H]) -> Mat[B, H]: return np.poly1d(x)(y)").reason
+    assert 'expected Vec<B>' in str(refused("@typed\ndef f(x: Mat[B, D]) -> Vec[B]: return np.poly1d([1, 2, 3])(x)")).replace('- expected : ', 'expected ')
+
+
 def test_the_keys_of_a_dictionary():
     "A loop goes through them, in their order: another key, or another order, is another dictionary."
     f = define("""@typed
