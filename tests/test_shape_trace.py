@@ -277,6 +277,30 @@ f.P, f.M = P, M
         assert e.value.reason == said, e.value
 
 
+def test_a_record_is_of_its_class():
+    "As it must be when it runs: another record with the same fields is another record, one derived from it is not."
+    text = """@dataclass
+class Cache:
+    k: Mat[B, D]
+@dataclass
+class Grown(Cache):
+    k: Mat['B + H', D]
+@dataclass
+class Other:
+    k: Mat[B, D]
+@typed
+def longer(caches: list[Cache], x: Mat[H, D]) -> list[Grown]: return [Grown(np.concatenate([c.k, x])) for c in caches]
+@typed
+def """
+    from dataclasses import dataclass
+    f = define(text + 'f(caches: list[Cache], x: Mat[H, D]) -> list[Mat["B + 2*H", D]]: return [c.k for c in longer(longer(caches, x), x)]', dataclass=dataclass)
+    Cache = f.__globals__['__raw'].__globals__['Cache']
+    assert [k.shape for k in f([Cache(np.ones((2, 3)))]*2, np.ones((4, 3)))] == [(10, 3)]*2
+    for wrong in ('f(caches: list[Cache], x: Mat[H, D]) -> list[Cache]: return [Grown(np.concatenate([c.k, x])) for c in caches]',
+                  'f(caches: list[Other], x: Mat[H, D]) -> list[Grown]: return longer(caches, x)', 'f(x: Mat[B, D]) -> Cache: return Other(x)'):
+        assert 'Cache' in refused(text + wrong, dataclass=dataclass).expected or 'Mat' in wrong and 'Grown(' in wrong, wrong
+
+
 def test_a_polynomial_of_known_numbers():
     f = define("@typed\ndef f(x: Mat[B, D]) -> Mat[B, D]: return np.poly1d([1, 2, 3])(x) + np.poly1d([1, 2])(3)")
     assert f(np.ones((2, 3))).shape == (2, 3)

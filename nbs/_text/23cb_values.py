@@ -142,6 +142,7 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case OneSpec(values):
             if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
+            if cls and not issubclass(cls, Watched) and not isinstance(value, cls | Watched): refuse(f'{what} is not {spec}', spec, _shown(value))
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
             if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
             for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}.{names[i]}' if cls else f'{what}, part {i}', put)
