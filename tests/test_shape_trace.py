@@ -100,6 +100,33 @@ def test_too_many_paths_are_refused():
             return y''').reason
 
 
+def test_a_loop_with_too_many_paths(monkeypatch):
+    "It is refused before they are all traced; and what the hint says helps."
+    from bendml.shape import paths
+    traced = []
+    monkeypatch.setattr(paths, 'SOON', 0.1)
+    monkeypatch.setattr(paths, '_one_path', lambda *a, real=paths._one_path: traced.append(1) or real(*a))
+    body = """if rng.random() < 0.1: v = 0*v
+    if v.max() > 1: v = v/2
+    if p.min() < 0: v = -v"""
+    text = """@typed
+def one(p: Vec[n], v: Vec[n], rng: np.random.Generator) -> Vec[n]:
+    BODY
+    return v
+@typed
+def f(pos: Mat[B, n], steps: int, rng: np.random.Generator) -> Mat[B, n]:
+    vel = np.zeros_like(pos)
+    for _ in range(steps):
+        for i in range(len(pos)):
+            STEP
+        pos = pos + vel
+    return pos
+""".replace('BODY', body)
+    e = refused(text.replace('STEP', body.replace('v', 'vel[i]').replace('p.', 'pos[i].').replace('\n    ', '\n            ')))
+    assert 'more than 400 paths' in e.reason and '@typed' in e.hint and 'lines 12, 13, 14' in e.hint and len(traced) < 200, (e.hint, len(traced))
+    assert define(text.replace('STEP', 'vel[i] = one(pos[i], vel[i], rng)')).__shapes__.report().paths < 10
+
+
 def test_a_function_without_source_is_refused():
     space = {'typed': typed, 'Vec': Vec, 'n': n}
     with pytest.raises(ShapeError, match='source'): exec('@typed\ndef f(x: Vec[n]) -> Vec[n]: return x', space)
