@@ -90,6 +90,23 @@ def test_an_endless_recursion_is_refused():
         def f(x: Vec[n]) -> Vec[n]: return g(x)''').reason
 
 
+def test_what_a_loop_goes_through_is_part_of_its_state():
+    "After three turns t is what it was at first, and two of them do not see that."
+    text = """@typed
+def f(y: Vec[n], a: Mat[B, D], b: Mat[B, H]) -> Vec[D]:
+    t, u, w = zip(FIRST, FIRST), zip(a, a), zip(a, a)
+    s = 0.0
+    for r in y:
+        TURN
+        s = s + r
+    z = np.zeros(a.shape[1])
+    for v, q in t: z = z + s*v*q
+    return z + b.sum()"""
+    e = refused(text.replace('FIRST', 'b').replace('TURN', 't, u, w = u, w, t'))
+    assert 'changes its value' in e.reason and e.expected is None
+    define(text.replace('FIRST', 'a').replace('TURN', 'u = w'))
+
+
 def test_too_many_paths_are_refused():
     body = '\n'.join(f'            if x[{i}] > 0: y = y + 1' for i in range(12))
     assert 'paths' in refused(f'''
