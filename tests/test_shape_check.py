@@ -297,11 +297,89 @@ if __name__ == "__main__":
     assert sorted(r.name for _, r in found.reports) == ['distances', 'fit', 'use']
 
 
+def test_a_refused_method_is_taken_at_its_word(tmp_path):
+    "It gives what it says, in the sizes of `self`, and sets what it sets; a caller that is wrong itself is still refused."
+    (tmp_path/'a.py').write_text(HEAD + '''class K:
+    F: Mat[n, n]
+    R: Mat[d, d]
+    x: Vec[n]
+    w: Vec[d]
+    @typed
+    def predict(self) -> Vec[n]: return self.F @ self.x + self.R[0]
+    @typed
+    def fit(self, y: Mat[k, d]) -> None: self.w = y.mean(1)
+    @typed
+    def run(self, y: Mat[k, d]) -> Mat[k, n]:
+        xs = np.empty((len(y), len(self.x)))
+        for t in range(len(y)): xs[t] = self.predict()
+        return xs
+    @typed
+    def wrong(self) -> Vec[d]: return self.predict()
+    @typed
+    def weights(self) -> Vec[d]: return self.w
+@typed
+def trained(y: Mat[k, d]) -> Vec[d]:
+    m = K()
+    m.fit(y)
+    return m.weights()
+''')
+    found = check_file(tmp_path/'a.py')
+    assert [e.place.function for e in found.refusals] == ['predict', 'fit', 'wrong'] and sorted(r.name for _, r in found.reports) == ['run', 'trained', 'weights']
+
+
+def test_a_syntax_error_is_named_without_its_place_twice(tmp_path):
+    for name, text in {'a.py': 'def f(:', 'b.py': 'def g():\n    nonlocal y'}.items(): (tmp_path/name).write_text(text)
+    assert run(tmp_path, 'a.py').stderr == 'a.py:1:7: error: SyntaxError: invalid syntax\n'
+    assert [e.reason for e in check_file(tmp_path/'b.py').refusals] == ["SyntaxError: no binding for nonlocal 'y' found"]
+
+
 def test_a_notebook_waits_for_later_cells(tmp_path):
     cells = [HEAD + 'N = 3', '@typed\ndef f(x: Vec[n]) -> Vec[3]: return g(x)', 'def g(x): return x.sum() + np.zeros(N)', '@typed\ndef h(x: Vec[n]) -> Vec[3]: return np.zeros(N) + x.sum()', 'N = 4', '@typed\ndef late(x: Vec[n]) -> Vec[3]: return np.zeros(N) + nowhere(x)']
     (tmp_path/'a.ipynb').write_text(json.dumps({'cells': [{'cell_type': 'code', 'source': c} for c in cells]}))
     found = check_file(tmp_path/'a.ipynb')
     assert [r.name for _, r in found.reports] == ['f', 'h'] and [e.missing for e in found.refusals] == ['nowhere']
+
+
+def book(tmp_path, *cells):
+    (tmp_path/'a.ipynb').write_text(json.dumps({'cells': [{'cell_type': 'code', 'source': c} for c in (HEAD, *cells)]}))
+    return tmp_path/'a.ipynb'
+
+
+WRONG = '@typed\ndef wrong(x: Vec[n]) -> Vec[n]: return x[1:]'
+
+@pytest.mark.parametrize('before', [
+    '?np', 'np??', 'np.sum?', 'files = !ls', '!ls', '!ls \\\n  -l', 'took = %time \\\n 3', '\n\n  \n%matplotlib inline', '%%time', '%%timeit -n 3', '%%capture out\n%%time', '\n%%capture',
+    'if True:\n    %matplotlib inline', 'for _ in range(3):\n    !ls', 'try: import no_such\nexcept ImportError:\n    !pip install no_such \\\n      other\n    import math',
+    "x = (7\n  % 2)", "x = (7\n  % 2)\n%matplotlib inline", "s = \'\'\'\n%d items\n!x\n\'\'\'\n!ls"])
+def test_what_only_a_notebook_understands(tmp_path, before):
+    "It is not run, it hides nothing, and every line keeps its number."
+    found = check_file(book(tmp_path, before + '\n' + WRONG))
+    assert [(e.place.file[-5:], e.place.line) for e in found.refusals] == [('cell2', before.count('\n') + 3)] and not found.broken and not found.left_out
+
+
+def test_what_a_magic_stands_beside_is_defined(tmp_path):
+    cells = 'try: import no_such\nexcept ImportError:\n    !pip install no_such\n    N = 3', '@typed\ndef f(x: Vec[n]) -> Vec[3]: return np.zeros(N) + x.sum()', 'N = !ls', '@typed\ndef g(x: Vec[n]) -> Vec[3]: return np.zeros(N) + x.sum()'
+    found = check_file(book(tmp_path, *cells))
+    assert [r.name for _, r in found.reports] == ['f'] and [e.missing for e in found.refusals] == ['N'] and 'does not run' in found.refusals[0].hint
+    found = check_file(book(tmp_path, '@typed\ndef h(x: Vec[n]) -> Vec[n]:\n    %run other.py\n    return x'))
+    assert [e.missing for e in found.refusals] == ['get_ipython']
+
+
+def test_a_cell_of_another_language_is_named(tmp_path):
+    found = check_file(book(tmp_path, "%%bash\nls | grep 'x", '%%html\n<p>', WRONG))
+    assert len(found.refusals) == 1 and not found.broken
+    assert [t.partition('#')[2] for t in found.left_out] == ['cell2: %%bash is not checked', 'cell3: %%html is not checked']
+
+
+@pytest.mark.parametrize('ipython', [True, False])
+def test_a_broken_cell_does_not_hide_the_others(tmp_path, ipython, monkeypatch):
+    if not ipython: monkeypatch.setitem(sys.modules, 'IPython.core.inputtransformer2', None)
+    found = check_file(book(tmp_path, 'x = = 3', '%matplotlib inline\nif True:\n    !ls\n' + WRONG, 'def f(:'))
+    assert [e.place.line for e in found.refusals] == [5]
+    assert [b.partition('#')[2] for b in found.broken] == ['cell2:1:5: error: SyntaxError: invalid syntax', 'cell4:1:7: error: SyntaxError: invalid syntax']
+    result = run(tmp_path, '--quiet', 'a.ipynb')
+    assert result.returncode == 2 and 'cell3:5:40: error: the result' in result.stdout and result.stderr.count('SyntaxError') == 2
+    assert len(json.loads(run(tmp_path, '--json', 'a.ipynb').stdout)['broken']) == 2
 
 
 @pytest.mark.parametrize('text', [

@@ -90,6 +90,23 @@ def test_an_endless_recursion_is_refused():
         def f(x: Vec[n]) -> Vec[n]: return g(x)''').reason
 
 
+def test_what_a_loop_goes_through_is_part_of_its_state():
+    "After three turns t is what it was at first, and two of them do not see that."
+    text = """@typed
+def f(y: Vec[n], a: Mat[B, D], b: Mat[B, H]) -> Vec[D]:
+    t, u, w = zip(FIRST, FIRST), zip(a, a), zip(a, a)
+    s = 0.0
+    for r in y:
+        TURN
+        s = s + r
+    z = np.zeros(a.shape[1])
+    for v, q in t: z = z + s*v*q
+    return z + b.sum()"""
+    e = refused(text.replace('FIRST', 'b').replace('TURN', 't, u, w = u, w, t'))
+    assert 'changes its value' in e.reason and e.expected is None
+    define(text.replace('FIRST', 'a').replace('TURN', 'u = w'))
+
+
 def test_too_many_paths_are_refused():
     body = '\n'.join(f'            if x[{i}] > 0: y = y + 1' for i in range(12))
     assert 'paths' in refused(f'''
@@ -98,6 +115,33 @@ def test_too_many_paths_are_refused():
             y = x
 {body}
             return y''').reason
+
+
+def test_a_loop_with_too_many_paths(monkeypatch):
+    "It is refused before they are all traced; and what the hint says helps."
+    from bendml.shape import paths
+    traced = []
+    monkeypatch.setattr(paths, 'SOON', 0.1)
+    monkeypatch.setattr(paths, '_one_path', lambda *a, real=paths._one_path: traced.append(1) or real(*a))
+    body = """if rng.random() < 0.1: v = 0*v
+    if v.max() > 1: v = v/2
+    if p.min() < 0: v = -v"""
+    text = """@typed
+def one(p: Vec[n], v: Vec[n], rng: np.random.Generator) -> Vec[n]:
+    BODY
+    return v
+@typed
+def f(pos: Mat[B, n], steps: int, rng: np.random.Generator) -> Mat[B, n]:
+    vel = np.zeros_like(pos)
+    for _ in range(steps):
+        for i in range(len(pos)):
+            STEP
+        pos = pos + vel
+    return pos
+""".replace('BODY', body)
+    e = refused(text.replace('STEP', body.replace('v', 'vel[i]').replace('p.', 'pos[i].').replace('\n    ', '\n            ')))
+    assert 'more than 400 paths' in e.reason and '@typed' in e.hint and 'lines 12, 13, 14' in e.hint and len(traced) < 200, (e.hint, len(traced))
+    assert define(text.replace('STEP', 'vel[i] = one(pos[i], vel[i], rng)')).__shapes__.report().paths < 10
 
 
 def test_a_function_without_source_is_refused():
@@ -246,6 +290,85 @@ def test_records_dictionaries_and_methods():
             @typed
             def __call__(self, x: Mat[B, H]) -> Mat[B, H]: return x @ self.w
         f = None''', dataclass=dataclass).reason
+
+def test_a_call_names_the_field():
+    from dataclasses import dataclass
+    text = """@dataclass
+class P:
+    a: Mat[D, H]
+    c: Vec[D]
+@typed
+def f(x: Mat[B, D], p: P, q: list[P], r: {'w': Vec[D]}) -> Mat[B, D]:
+    for z in q: x = x @ z.a @ z.a.T + z.c
+    return x @ p.a @ p.a.T + p.c + r['w']
+class M:
+    w: Mat[D, H]
+    v: Vec['H + 1']
+    @typed
+    def g(self, x: Mat[B, D]) -> Vec['H + 1']: return self.v + (x @ self.w).sum()
+f.P, f.M = P, M
+"""
+    f, o = define(text, dataclass=dataclass), np.ones
+    P, x, good = f.P, o((4, 2)), f.P(o((2, 3)), o(2))
+    f(x, good, [good], {'w': o(2)})
+    m = f.M()
+    m.w, m.v = o((2, 3)), o(3)
+    for call, said in [(lambda: f(x, P(o((2, 3)), o(5)), [good], {'w': o(2)}), 'f, argument p.c: D is 2 (D from x), and here it is 5'),
+                       (lambda: f(x, good, [good, P(o((5, 3)), o(2))], {'w': o(2)}), 'f, argument q[1].a: D is 2 (D from x), and here it is 5'),
+                       (lambda: f(x, good, [good], {'w': o((2, 2))}), "f, argument r['w']: r['w'] has 2 axes, not 1"),
+                       (lambda: m.g(x), 'g, argument self.v: H + 1 is 4 (H from self.w), and here it is 3')]:
+        with pytest.raises(ShapeError) as e: call()
+        assert e.value.reason == said, e.value
+
+
+def test_a_record_is_of_its_class():
+    "As it must be when it runs: another record with the same fields is another record, one derived from it is not."
+    text = """@dataclass
+class Cache:
+    k: Mat[B, D]
+@dataclass
+class Grown(Cache):
+    k: Mat['B + H', D]
+@dataclass
+class Other:
+    k: Mat[B, D]
+@typed
+def longer(caches: list[Cache], x: Mat[H, D]) -> list[Grown]: return [Grown(np.concatenate([c.k, x])) for c in caches]
+@typed
+def """
+    from dataclasses import dataclass
+    f = define(text + 'f(caches: list[Cache], x: Mat[H, D]) -> list[Mat["B + 2*H", D]]: return [c.k for c in longer(longer(caches, x), x)]', dataclass=dataclass)
+    Cache = f.__globals__['__raw'].__globals__['Cache']
+    assert [k.shape for k in f([Cache(np.ones((2, 3)))]*2, np.ones((4, 3)))] == [(10, 3)]*2
+    for wrong in ('f(caches: list[Cache], x: Mat[H, D]) -> list[Cache]: return [Grown(np.concatenate([c.k, x])) for c in caches]',
+                  'f(caches: list[Other], x: Mat[H, D]) -> list[Grown]: return longer(caches, x)', 'f(x: Mat[B, D]) -> Cache: return Other(x)'):
+        assert 'Cache' in refused(text + wrong, dataclass=dataclass).expected or 'Mat' in wrong and 'Grown(' in wrong, wrong
+
+
+def test_a_polynomial_of_known_numbers():
+    f = define("@typed\ndef f(x: Mat[B, D]) -> Mat[B, D]: return np.poly1d([1, 2, 3])(x) + np.poly1d([1, 2])(3)")
+    assert f(np.ones((2, 3))).shape == (2, 3)
+    assert 'poly1d has no shape rule' in refused("@typed\ndef f(x: Vec[D], y: Mat[B, H]) -> Mat[B, H]: return np.poly1d(x)(y)").reason
+    assert 'expected Vec<B>' in str(refused("@typed\ndef f(x: Mat[B, D]) -> Vec[B]: return np.poly1d([1, 2, 3])(x)")).replace('- expected : ', 'expected ')
+
+
+def test_the_keys_of_a_dictionary():
+    "A loop goes through them, in their order: another key, or another order, is another dictionary."
+    f = define("""@typed
+def f(x: Vec[D], p: {'a': Mat[D, H], 'b': Mat[H, D]}, q: [Vec[D], Vec[D]]) -> Vec[D]:
+    for w in p.values(): x = x @ w
+    return x + q[0]*len(q)
+""")
+    x, a, b = np.ones(2), np.ones((2, 3)), np.ones((3, 2))
+    assert f(x, {'a': a, 'b': b}, [x, x]).shape == (2,)
+    for p, q, said in [({'a': a}, [x, x], "p has no key 'b'"), ({'a': a, 'b': b, 'c': 1}, [x, x], "p has a key 'c' that its annotation does not have"),
+                       ({'b': b, 'a': a}, [x, x], "p has its keys in another order"), ({'a': a, 'b': b}, [x, x, x], 'q has 3 values, not 2')]:
+        with pytest.raises(ShapeError) as e: f(x, p, q)
+        assert said in str(e.value), e.value
+        with pytest.raises(ShapeError) as e: define('@typed\ndef g(x: Vec[D], a: Mat[D, H], b: Mat[H, D]) -> Vec[D]: return f(x, {' + ', '.join(f'{k!r}: {k if k < "c" else 1}' for k in p) + '}, [' + 'x, '*len(q) + '])', f=f)
+        assert said in str(e.value) or 'another number of values' in str(e.value), e.value
+    with pytest.raises(ShapeError, match='in another order'): define("@typed\ndef g(a: Mat[D, H], b: Mat[H, D]) -> {'a': Mat[D, H], 'b': Mat[H, D]}: return {'b': b, 'a': a}")
+
 
 def test_the_price_of_a_call():
     "Under half a microsecond for three arguments, in the best of many runs."

@@ -6,7 +6,7 @@
 __all__ = ['ARRAYS', 'Weight', 'stored', 'as_mat', 'Binding', 'Shapes']
 
 # %% ../../nbs/23e_boundary.ipynb #f6824e8f
-import inspect, sys
+import functools, inspect, sys
 from typing import Any, Callable
 
 import numpy as np
@@ -17,7 +17,7 @@ from .messages import ShapeError, place_of
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from .unsaid import a, contents, conversion, other_rank
 from .objects import Watched
-from .values import _ROLES, parts_of
+from .values import _ROLES, keys_of, parts_of, wrong_keys
 from .checked import Checks
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d
@@ -118,13 +118,13 @@ class Shapes(Checks):
                                   _outside(arguments[name], n))
 
     def _error(self, name: str | None):
-        def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
+        def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None, at: str = ''):
             frame = sys._getframe(1)
             while frame and frame.f_globals.get('__name__',
                                                 '').startswith('bendml.shape') or frame and frame.f_code.co_filename.startswith('<bendml'):
                 frame = frame.f_back
             index = list(self.signature.python.parameters).index(name) if name else None
-            what = f'{self.f.__name__}, argument {name}' if name else self.f.__name__
+            what = f'{self.f.__name__}, argument {at or name}' if name else self.f.__name__
             raise ShapeError(f'{what}: {reason}', expected, observed, hint, place=place_of(frame, index, [*self.signature.python.parameters][:1] in (['self'], ['cls'])) if frame else None)
         return error
 
@@ -144,7 +144,8 @@ _NUMBERS = frozenset(map(np.dtype, '?bhilqBHILQefdgFDG'))
 
 # %% ../../nbs/23e_boundary.ipynb #07ec038a
 def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -> None:
-    "Bind the sizes of one argument."
+    "Bind the sizes of one argument, or of a part of it."
+    error = functools.partial(error, at=name)
     match spec:
         case None: return
         case MaybeSpec(inner): return None if value is None else _bind(inner, value, name, binding, error)
@@ -163,17 +164,18 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
-            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items):
+            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple | list):
                 error('not what is expected', expected=spec, observed=type(value).__name__)
+            if not cls and len(value) != len(items): error(f'{name} has {len(value)} values, not {len(items)}', expected=spec)
             for i, s in enumerate(items):
                 where = f'{name}.{names[i]}' if cls else f'{name}[{i}]'
                 if cls and getattr(value, names[i], None) is None and not isinstance(s, MaybeSpec):
                     error(f'{where} is not set', 'call the method that sets it first', s, 'None' if hasattr(value, names[i]) else 'nothing')
                 _bind(s, getattr(value, names[i]) if cls else value[i], where, binding, error)
         case DictSpec(items):
-            for k, s in items:
-                if not isinstance(value, dict) or k not in value: error(f'no key {k!r}', expected=s, observed='nothing')
-                _bind(s, value[k], f'{name}[{k!r}]', binding, error)
+            if not isinstance(value, dict): error('not what is expected', expected=spec, observed=type(value).__name__)
+            if fault := wrong_keys(spec, value): error(f'{name} has {fault}', f'pass {{k: {name}[k] for k in {[k for k, _ in items]}}}'*('no key' not in fault), spec, keys_of(value))
+            for k, s in items: _bind(s, value[k], f'{name}[{k!r}]', binding, error)
         case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
 
 # %% ../../nbs/23e_boundary.ipynb #0c5a1d3a
@@ -210,7 +212,10 @@ def _quick(shapes: Shapes) -> Callable:
     pending = []
     params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
     for name, spec in params:
-        for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec):
+        for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec | TupleSpec | DictSpec | list):
+            if isinstance(s, TupleSpec | DictSpec | list):
+                tests += _as_many(s, path)
+                continue
             if isinstance(s, OpaqueSpec | OneSpec):
                 own = f'__c{len(space)}'
                 space[own] = s.cls if isinstance(s, OpaqueSpec) else s.values
@@ -240,6 +245,12 @@ def _quick(shapes: Shapes) -> Callable:
     code = _source(python, unpack, tests, simple, space)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
+
+# %% ../../nbs/23e_boundary.ipynb #3ed0cf57
+def _as_many(spec: TupleSpec | DictSpec | list, path: str) -> list[str]:
+    "The test that nothing is missing, nothing is too much, and the keys are in their order; a class has its fields."
+    if isinstance(spec, DictSpec): return [f'type({path}) is dict', f'(*{path},) == {tuple(k for k, _ in spec.items)!r}']
+    return [] if isinstance(spec, TupleSpec) and spec.make else [f'{path}.__class__ in (tuple, list)', f'len({path}) == {len(spec if isinstance(spec, list) else spec.items)}']
 
 # %% ../../nbs/23e_boundary.ipynb #ec2a96a0
 def _straight(spec: Any) -> bool:

@@ -6,7 +6,7 @@
 __all__ = ['ROUNDS', 'Guess', 'guessing', 'Promise', 'Checks']
 
 # %% ../../nbs/23da_checked.ipynb #673c7897
-import difflib, threading
+import ast, difflib, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterator
@@ -16,6 +16,7 @@ from .facts import parse_claim
 from .messages import ShapeError, place_of_code
 from .annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from .opaque import Opaque
+from .copies import function_node
 from .objects import Own
 from .values import parts_of
 from .paths import Report, _is_self, check, is_number, split_conditions, start_facts
@@ -80,6 +81,13 @@ class Promise:
         nothing = self.signature.python.return_annotation in (None, 'None')
         own = Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None
         return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', own)
+
+    def at_its_word(self) -> Report:
+        "What is taken of a function that is refused: what it says, and that a method sets its attributes to what the class says."
+        report, stored = self.promised(), function_node(self.f.__code__)
+        if report.own is None or stored is None: return report
+        names = {n.attr for n in ast.walk(stored) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+        return replace(report, own=Own(sets=frozenset(names & self.attributes().keys())))
 
     def attributes(self) -> dict[str, Any]:
         "What the class of a method's `self` says of its attributes."

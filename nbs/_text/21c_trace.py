@@ -85,7 +85,7 @@ def holds(goal: Claim) -> Verdict:
 def choose(about: Claim | str | None = None) -> bool:
     "A choice that nothing decides: both ways are traced, one after the other."
     trace = current()
-    if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='split the function')
+    if len(trace.made) >= MAX_CHOICES: refuse(f'more than {MAX_CHOICES} conditions on one path', hint='write some of them as a function of its own with @typed')
     trace.made.append(trace.plan[len(trace.made)] if len(trace.made) < len(trace.plan) else True)
     frame = user_frame()
     trace.ways.append((about, frame and (frame.f_code, frame.f_lasti), trace.made[-1], bool(trace.state.get('op', ('',))[0])))

@@ -226,7 +226,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     if type(value) is type: return 'class', value.__qualname__, tuple((k, inside(v)) for k, v in _settings(value))
     if isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         return 'same', getattr(value, '__qualname__', id(value))
-    if isinstance(value, Turns): return 'turns', value.count
+    if isinstance(value, Turns): return 'turns', value.count, value.item
     if isinstance(value, range): return 'range', repr(value)
     if _compiled(value): return type(value).__name__, tuple(map(inside, value))
     if isinstance(value, Iterator): return _place(value, inside)
@@ -369,9 +369,10 @@ def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
         if before == _shifted(mark, {}): continue
         what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
         if _plain(before) == _plain(mark): what = 'its numbers'
-        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0])
-                 for m in (before, mark)]
+        simple = all(m and m[0] in ('int', 'array', 'float', 'bool') for m in (before, mark))
+        shown = [str(m[1]) if simple else None for m in (before, mark)]
         hint = 'the loop runs an unknown number of times, so a counter or flag has no known value; if no shape needs it, begin with np.zeros(())'
+        if mark and mark[0] == 'turns': hint = 'several values must be the same ones in each turn: make them before the loop, or write the loop outside of functions with @typed'
         if what == 'its shape': hint = 'append to a list, and np.stack it after the loop'
         refuse(f'{name} changes {what} in each turn of the loop', shown[0], shown[1], hint)
 

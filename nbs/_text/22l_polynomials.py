@@ -158,4 +158,5 @@ with tracing(Trace()):
 # %% [markdown]
 # ## What this does not show
 #
-# The classes of `numpy.polynomial` keep their coefficients inside, and have no rules; nor has `np.poly1d`.
+# The classes of `numpy.polynomial` keep their coefficients inside, and have no rules. An `np.poly1d` of known numbers
+# can be called; of an array it has none either.

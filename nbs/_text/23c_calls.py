@@ -349,6 +349,7 @@ SPECIAL: dict[Any, Callable] = {
     bool: lambda v=False: bool(v), slice: slice,
     math.prod: lambda values, start=1: _multiplied(values, start),
     random.random: lambda: number(float), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
+    np.poly1d.__call__: lambda p, x: perform(np.polyval, (p.coeffs, x), {}) if is_symbolic(x) else p(x),
     operator.index: lambda v: v if type(v) is Size else operator.index(v), **ANSWERS,
 }
 

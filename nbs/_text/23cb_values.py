@@ -102,14 +102,15 @@ def _record(cls: Any, names: tuple[str, ...], values: list) -> Any:
 #| export
 def parts_of(spec: Any, name: str, kinds: Any = ArraySpec | SizeSpec) -> list[tuple[str, Any]]:
     "The arrays and sizes in an annotation, or its parts of other kinds, each with the expression that reaches it."
+    own = [(name, spec)] if isinstance(spec, kinds) else []
     match spec:
         case MaybeSpec(inner): return parts_of(inner, name, kinds)
         case ManySpec(inner): return parts_of(inner, f'{name}[0]', kinds)
         case TupleSpec(items, names, cls):
-            return [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]', kinds)]
-        case DictSpec(items): return [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]', kinds)]
-        case list(): return [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]', kinds)]
-    return [(name, spec)] if isinstance(spec, kinds) else []
+            return own + [a for i, s in enumerate(items) for a in parts_of(s, f'{name}.{names[i]}' if cls else f'{name}[{i}]', kinds)]
+        case DictSpec(items): return own + [a for k, s in items for a in parts_of(s, f'{name}[{k!r}]', kinds)]
+        case list(): return own + [a for i, s in enumerate(spec) for a in parts_of(s, f'{name}[{i}]', kinds)]
+    return own
 
 def arrays_of(spec: Any, name: str) -> list[tuple[str, ArraySpec]]:
     "The arrays in an annotation, each with the expression that reaches it."
@@ -141,15 +142,32 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case OneSpec(values):
             if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
+            if cls and not issubclass(cls, Watched) and not isinstance(value, cls | Watched): refuse(f'{what} is not {spec}', spec, _shown(value))
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
             if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
             for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}.{names[i]}' if cls else f'{what}, part {i}', put)
         case DictSpec(items):
             if not isinstance(value, dict): refuse(f'{what} is not a dictionary', spec, type(value).__name__)
-            for k, s in items:
-                if k not in value: refuse(f'{what} has no key {k!r}', s, 'nothing')
-                fits(s, value[k], f'{what}[{k!r}]', put)
+            if fault := wrong_keys(spec, value): refuse(f'{what} has {fault}', spec, keys_of(value))
+            for k, s in items: fits(s, value[k], f'{what}[{k!r}]', put)
         case list(): fits(TupleSpec(tuple(spec)), tuple(value), what, put)
+
+
+# %% [markdown]
+# A loop over a dictionary meets every key, and in their order. So both belong to what the annotation says.
+
+# %%
+#| export
+def wrong_keys(spec: DictSpec, value: dict) -> str:
+    "What is wrong with the keys of a dictionary, if something is."
+    wanted = [k for k, _ in spec.items]
+    for k in wanted:
+        if k not in value: return f'no key {k!r}'
+    for k in value:
+        if k not in wanted: return f'a key {k!r} that its annotation does not have'
+    return '' if list(value) == wanted else 'its keys in another order'
+
+def keys_of(value: dict) -> str: return 'the keys ' + ', '.join(map(repr, value)) if value else 'nothing'
 
 
 # %%

@@ -82,12 +82,13 @@ def explore(
     keep: frozenset[str] = frozenset(),
     seconds: float = MAX_SECONDS,  # for all paths together
     rolled: bool = False,          # two turns stand for all, in short loops too
+    wide: bool = False,            # early choices first: soon it is known that there are too many paths
 ) -> list[Path]:
     "Run once for each way that the conditions can go."
     plans, paths, some, refusal = [()], [], set(), None
     until = time.thread_time() + seconds
     while plans:
-        plan, known = plans.pop(), len(some)
+        plan, known = plans.pop(0 if wide else -1), len(some)
         trace = Trace(facts, plan, keep=keep, some=some, state=dict(until=until, rolled=rolled))
         try:
             with tracing(trace): paths.append(_one_path(run, trace))
@@ -97,11 +98,18 @@ def explore(
             refusal = refusal or e  # it took a list to be filled in every turn: another path may know better
         if len(some) > known: plans, paths, refusal = [()], [], None; continue
         plans += [(*trace.made[:i], not trace.made[i]) for i in range(len(plan), len(trace.made))]
-        if len(paths) > MAX_PATHS:
-            raise refusal or ShapeError(f'more than {MAX_PATHS} paths: too many conditions on sizes or numbers',
-                                        hint='split the function into smaller typed ones')
+        if len(paths) + wide*len(plans) > MAX_PATHS: raise refusal or _too_many(trace)
     if refusal: raise refusal
     return paths
+
+
+# %%
+#| export
+def _too_many(trace: Trace) -> ShapeError:
+    lines = sorted({place_at(*at).line for about, at, _, by_rule in trace.ways if at and about != '' and not by_rule})
+    at = f' (line{"s"*(len(lines) > 1)} {", ".join(map(str, lines))})'*bool(lines)
+    return ShapeError(f'more than {MAX_PATHS} paths: each condition on sizes or numbers doubles them',
+                      hint=f'write the body of the loop, or some of the conditions{at}, as a function of its own with @typed: here a call of it is no condition')
 
 
 # %% [markdown]
@@ -119,7 +127,7 @@ def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     try: return explore(run, facts, seconds=SOON, rolled=True)
     except ShapeError:
         if 'longer' not in first.reason: raise first from None
-    return explore(run, facts)
+    return explore(run, facts, wide=True)
 
 def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', 'the check takes longer'))
 

@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import difflib, threading
+import ast, difflib, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterator
@@ -18,6 +18,7 @@ from bendml.shape.facts import parse_claim
 from bendml.shape.messages import ShapeError, place_of_code
 from bendml.shape.annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from bendml.shape.opaque import Opaque
+from bendml.shape.copies import function_node
 from bendml.shape.objects import Own
 from bendml.shape.values import parts_of
 from bendml.shape.paths import Report, _is_self, check, is_number, split_conditions, start_facts
@@ -103,6 +104,13 @@ class Promise:
         nothing = self.signature.python.return_annotation in (None, 'None')
         own = Own() if self.signature.params and _is_self(self.signature.params[0][1]) else None
         return Report(self.f.__name__, 0, 0, (), (), 'None' if nothing else '', own)
+
+    def at_its_word(self) -> Report:
+        "What is taken of a function that is refused: what it says, and that a method sets its attributes to what the class says."
+        report, stored = self.promised(), function_node(self.f.__code__)
+        if report.own is None or stored is None: return report
+        names = {n.attr for n in ast.walk(stored) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+        return replace(report, own=Own(sets=frozenset(names & self.attributes().keys())))
 
     def attributes(self) -> dict[str, Any]:
         "What the class of a method's `self` says of its attributes."

@@ -55,7 +55,8 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     for n in sorted(report.own.needs if report.own else ()):
         if getattr(first, n, None) is None and not isinstance(shapes.attributes()[n], MaybeSpec):
             refuse(f'needs self.{n}, which is not set', shapes.attributes()[n], 'nothing', 'call the method that sets it first')
-    names.learn([(spec, bound.arguments[name]) for name, spec in params])
+    trusted = shapes.signature.params[:1] if shapes.refusal and not report.paths else ()  # what it needs of `self` is not known
+    names.learn([(spec, bound.arguments[name]) for name, spec in (*params, *trusted)])
     for i, (name, spec) in enumerate(params): _argument_fits(spec, bound.arguments[name], name, names, i)
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
@@ -77,7 +78,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     if (spec := shapes.signature.result) is None and report.result == 'None': return None
     if spec is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
-    for n in sorted(names_in(spec) - names.sizes.keys()): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, each time anew
+    names.found(spec)
     return _still_there(_identified(make(spec, names.put), spec, names), bound.arguments)
 
 
@@ -115,7 +116,7 @@ Shapes.by_signature = by_signature
 def _report(shapes: Shapes, statics: dict[str, Any]) -> Report:
     "The report of a called function. When a whole file is checked, one that is refused is taken at its word: one fault, one refusal."
     if not hasattr(_collecting, 'found') or not _alike(shapes.statics, statics): return shapes.report(statics)
-    return found if isinstance(found := outcome(shapes), Report) else shapes.promised()
+    return found if isinstance(found := outcome(shapes), Report) else shapes.at_its_word()
 
 
 # %%
@@ -138,6 +139,7 @@ def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names') -> None:
     "What a method has set, it has set to what the class says."
     fields, notes, frame = shapes.attributes(), current().state.get('notes'), user_frame()
     for name in report.own.sets:
+        names.found(fields.get(name))  # of a method that is refused
         if name in fields: object.__setattr__(me, name, make(fields[name], names.put))
         if notes and notes.me is me and frame: notes.places[name] = place_of(frame)
         if name not in fields: object.__getattribute__(me, '__dict__').pop(name, None)  # nobody knows
@@ -159,6 +161,9 @@ class _Names:
     "What the names of a called function are in the caller's sizes."
     def __init__(self): self.sizes, self.ids = {}, {}
     def put(self, size: Dim) -> Dim: return substitute(size, self.sizes)
+    def found(self, spec: Any) -> None:
+        "What has no size yet is found when it runs, each time anew."
+        for n in sorted(names_in(spec) - self.sizes.keys()): self.sizes[n] = unknown(n.replace('?', 'k'), 0).size
     def shown(self, size: Dim) -> str:
         return ', '.join(f'{n} = {self.sizes[n]}' for n in sorted(names_of(size) & self.sizes.keys()))
 

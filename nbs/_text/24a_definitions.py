@@ -183,7 +183,7 @@ class Definitions:
     def _failed(self, s: ast.stmt, file: str, e: Exception, names: set[str]) -> None:
         self._without(names, f'failed on line {s.lineno}')
         hint = f'is it installed for {sys.executable}?' if isinstance(e, ModuleNotFoundError) else ''
-        if not isinstance(e, ShapeError): e = ShapeError(str(e) if isinstance(e, DimError) else f'{type(e).__name__}: {e}', hint=hint)
+        if not isinstance(e, ShapeError): e = ShapeError(str(e) if isinstance(e, DimError) else f'{type(e).__name__}: {e.msg if isinstance(e, SyntaxError) else e}', hint=hint)
         e.place = e.place or Place(file, s.lineno, s.col_offset, function=getattr(s, 'name', ''))
         self.refusals.append(e)
 

@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import ast, importlib.util, inspect, json, linecache, os, sys, time, types
+import ast, importlib.util, inspect, json, linecache, os, re, sys, time, types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator
@@ -51,8 +51,70 @@ def _sources(path: Path) -> list[tuple[str, str]]:
     if path.suffix != '.ipynb': return [(str(path), text)]
     try: cells = [''.join(c['source']) for c in json.loads(text)['cells'] if c['cell_type'] == 'code']
     except (ValueError, KeyError, TypeError, RecursionError): raise SourceError(f'{path}: not a notebook') from None
-    return [(f'{path}#cell{i}', '\n'.join('' if line.lstrip().startswith(('%', '!')) else line for line in c.split('\n')))
-            for i, c in enumerate(cells, 1)]
+    return [(f'{path}#cell{i}', c) for i, c in enumerate(cells, 1)]
+
+
+# %%
+#| export
+def _parsed(file: str, text: str) -> ast.Module:
+    "A piece of Python, parsed; `SourceError` where it is none."
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try: return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as e:
+        raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {getattr(e, "msg", e)}') from None
+
+
+# %% [markdown]
+# ## A notebook's cell
+#
+# Not all of a notebook is Python: `%matplotlib inline`, `files = !ls`, `np.sum?`. IPython rewrites these as calls of its own,
+# which are not executed here. A cell is Python, or a magic and then Python, as with `%%time`, or in another language.
+
+# %%
+#| export
+_ABOVE_PYTHON, MAX_CELL = {'capture', 'prun', 'time', 'timeit'}, 20_000  # characters that IPython is asked to rewrite
+
+def _cell(text: str) -> tuple[str, str]:
+    "A cell as Python, line for line; and the magic above it, if what stands under that need not be Python."
+    begin, first = 0, re.compile(r'\s*%%(\w+).*')
+    while magic := first.match(text, begin):
+        if magic[1] not in _ABOVE_PYTHON: return '', f'%%{magic[1]}'
+        begin = magic.end()
+    return _plain('\n'*text.count('\n', 0, begin) + text[begin:]), ''
+
+
+# %%
+#| export
+def _plain(text: str) -> str:
+    "Python alone, with IPython's help where it is there; a text that IPython does not understand stays as it is."
+    try: ast.parse(text); return text
+    except (SyntaxError, ValueError, RecursionError): pass
+    try: from IPython.core.inputtransformer2 import TransformerManager
+    except ImportError: TransformerManager = None
+    if TransformerManager is None or len(text) > MAX_CELL: return re.sub(r'(?m)^([ \t]*)[%!?].*', r'\1pass', text)
+    class InPlace(TransformerManager):
+        def do_one_token_transform(self, lines: list[str]) -> tuple[bool, list[str]]:
+            "One step of IPython's, with empty lines for those that it has joined: line numbers stay."
+            changed, new = super().do_one_token_transform(lines)
+            same = next((i for i, (a, b) in enumerate(zip(lines, new)) if a != b), 0)
+            return changed, [*new[:same + 1], *['\n']*(len(lines) - len(new)), *new[same + 1:]]
+    above = re.match(r'(?:[^\S\n]*\n)*', text)[0]  # IPython leaves out empty lines at the top
+    try: return '\n'*above.count('\n') + InPlace().transform_cell(text[len(above):])
+    except (SyntaxError, RuntimeError): return text
+
+
+# %%
+#| export
+class _NoMagic(ast.NodeTransformer):
+    "A statement that calls IPython does nothing here."
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        match node.value:
+            case ast.Call(ast.Attribute(ast.Call(ast.Name('get_ipython')))): return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+# %%
+_cell('%%time\nhere = !ls\nnp.sum?\nx = (7\n  % 2)'), _cell('%%bash\nls')
 
 
 # %%
@@ -105,7 +167,8 @@ class Checked:
     refusals: tuple[ShapeError, ...]          # one a fault
     refused: int                              # how many functions are refused: several may call one that is wrong
     seconds: float
-    left_out: tuple[str, ...] = ()            # annotated for somebody else, and not read
+    left_out: tuple[str, ...] = ()            # annotated for somebody else, or in another language, and not read
+    broken: tuple[str, ...] = ()              # cells of a notebook that are no Python
 
 
 # %%
@@ -113,18 +176,20 @@ class Checked:
 def check_file(path: Path, name: str = '') -> Checked:
     "Check every typed function of a file."
     began, sources = time.perf_counter(), _sources(path)
-    module, trees = _module(path, name), []
+    trees, left_out, broken = [], [], []
     for file, text in sources:
-        try: trees.append((file, ast.parse(text)))
-        except (SyntaxError, ValueError, RecursionError) as e:
-            raise SourceError(f'{file}:{getattr(e, "lineno", 0)}:{getattr(e, "offset", 0)}: error: {type(e).__name__}: {e}') from None
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    paths, left_out, definitions = [str(_package(path)[1]), str(path.parent.resolve())], [], Definitions(vars(module))
+        if path.suffix == '.ipynb': text, other = _cell(text); left_out += [f'{file}: {other} is not checked']*bool(other)
+        try: trees.append((file, _parsed(file, text)))
+        except SourceError as e:
+            if path.suffix != '.ipynb': raise
+            broken.append(str(e))
+    module = _module(path, name)
+    paths, definitions = [str(_package(path)[1]), str(path.parent.resolve())], Definitions(vars(module))
     sys.path[:0] = paths
     try:
         with collecting() as found:
             for file, tree in trees:
-                definitions.run(tree.body, file)
+                definitions.run((_NoMagic().visit(tree) if path.suffix == '.ipynb' else tree).body, file)
                 _check_all(found, last=False)
             for f in _undecorated(vars(module), {file for file, _ in sources}, {f.__code__ for f, _ in found}, left_out): _typed(f, (), '')
             _check_all(found, last=True)
@@ -133,9 +198,9 @@ def check_file(path: Path, name: str = '') -> Checked:
         sys.modules.pop(module.__name__, None)
     reports = [(str(place_of_code(f.__code__)), r) for f, r in found if isinstance(r, Report)]
     refused = [(f, definitions.explain(r)) for f, r in found if isinstance(r, ShapeError)]
-    broken = [e for e in definitions.refusals if e.place.function]
-    return Checked(str(path), tuple(reports), (*definitions.refusals, *_faults(refused)), len(refused) + len(broken),
-                   time.perf_counter() - began, tuple(left_out))
+    whole = [e for e in definitions.refusals if e.place.function]
+    return Checked(str(path), tuple(reports), (*definitions.refusals, *_faults(refused)), len(refused) + len(whole),
+                   time.perf_counter() - began, tuple(left_out), tuple(broken))
 
 
 # %%
@@ -190,7 +255,7 @@ def command(what: tuple[str, ...], as_json: bool, quiet: bool):
     "Check the shapes of every typed function, for all sizes; exit 1 if one is refused."
     done, broken = [], []
     for w in what:
-        try: done.append(check_file(*_find(w)))
+        try: done.append(c := check_file(*_find(w))); broken += c.broken
         except SourceError as e: broken.append(str(e))
     if as_json: click.echo(json.dumps(_as_json(done, broken), indent=1, ensure_ascii=False))
     else: _as_text(done, broken, quiet)
@@ -263,4 +328,5 @@ print('\n'.join(line for line in result.output.splitlines() if ' ms' not in line
 #
 # A typed function inside another function is checked when that one runs, so not here. One that is refused is taken at its word
 # by those that call it: they may turn out to be wrong when it is mended. Importing what a file imports runs
-# those modules' own code. A function that is annotated for jaxtyping with an axis that has no name (`*batch`) is named as not checked.
+# those modules' own code. A function that is annotated for jaxtyping with an axis that has no name (`*batch`) is named as not checked,
+# and so is a notebook's cell under a magic that is not known to stand above Python. What a `%%timeit` cell assigns counts as assigned.

@@ -107,26 +107,49 @@ print(subprocess.run([sys.executable, 'script.py'], capture_output=True, text=Tr
 # | a function, or whatever else is the same at each call | `@typed(known={"f": np.tanh})` |
 # | float32, and nothing else | `F32[Mat[n, d]]` |
 # | several results | `-> tuple[float, Mat[n, d]]` |
-# | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}` |
+# | parameters in a record or dictionary | a NamedTuple or dataclass with annotated fields; `{"w": Mat[d, m], "b": Vec[m]}`: these keys, in this order |
 # | what an object holds | in its class, above the methods: `w: Vec[d]`, `k: int` for a size, `lr: float` |
 # | a function that NumPy does not have | it is traced; if that is in vain, a rule does it, as shown below |
 # | a weight's layout | `InOut[Mat[d, d]]` or `OutIn[...]` |
 # | nothing may be averaged over the batch | `@typed(keep="B")` |
 #
+# The fields of a record are annotated once, and a function may return one whose arrays have grown. Derive a class that says
+# so: a `Grown` is a `Cache`, for which the next call has another `P`.
+
+# %%
+from dataclasses import dataclass
+from bendml.shape import Int, Mat, ShapeError, Vec, dims, rule, typed
+import numpy as np
+n, d, k, P, T = dims('n d k P T')
+
+@dataclass
+class Cache:
+    keys: Mat[P, d]
+@dataclass
+class Grown(Cache):
+    keys: Mat['P + T', d]
+
+@typed
+def step(caches: list[Cache], x: Mat[T, d]) -> list[Grown]:
+    return [Grown(np.concatenate([c.keys, x])) for c in caches]
+@typed
+def two_steps(caches: list[Cache], x: Mat[T, d]) -> list[Mat['P + 2*T', d]]:
+    return [c.keys for c in step(step(caches, x), x)]
+
+two_steps([Cache(np.zeros((1, 3)))], np.ones((2, 3)))[0].shape
+
+
+# %% [markdown]
 # A function that you do not want to touch can be annotated from outside:
 
 # %%
-from bendml.shape import Int, Mat, ShapeError, Vec, dims, rule, typed
-import numpy as np
-n, d, k = dims('n d k')
-
 def standardise(x): return (x - x.mean(axis=0))/x.std(axis=0)
 typed(standardise, shapes={'x': Mat[n, d], 'return': Mat[n, d]}).__shapes__.report()
 
 # %% [markdown]
 # ## When it says no and you think it is right
 #
-# Read the last line of the message, it is what to try. Some that come up:
+# Where the message ends in a *hint*, that is what to try first. Some that come up:
 #
 # - *has no shape rule*, or *the numbers of an array are needed here*: a function that is compiled, or makes lists of an array,
 #   has to be taken at its word. Say what it returns, in a function with the same parameters; `@rule` takes any function,
@@ -153,6 +176,8 @@ typed(nearest).__shapes__.report()
 # - *nothing bounds the numbers of this index*: what `i` holds is computed, and may lead outside of `x`. Write
 #   `np.clip(i, 0, len(x) - 1)` or `i % len(x)`; or let it come in as a parameter, `i: Int[Vec[m]]`, with `where="i < n"`.
 # - *a counter or flag has no known value*: the loop runs an unknown number of times. Use `enumerate`, or the length.
+# - *more than 400 paths*: every condition on numbers doubles the ways through a function. Write the body of the loop as a function
+#   of its own, with `@typed`: in the other one its call is one step.
 # - *every combination*: the message has what to write, the last of it if you do mean the table of all pairs.
 #
 # ## Every day

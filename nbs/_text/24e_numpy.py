@@ -3,8 +3,8 @@
 # > Nearly all that computes; here is the list of what does not, and why.
 
 # %% [markdown]
-# Each public function of `numpy`, `numpy.linalg` and `numpy.fft` is looked up in [the table](22_symbols.ipynb), and each method
-# of a random generator.
+# Each public function of `numpy`, `numpy.linalg` and `numpy.fft` is looked up in [the table](22_symbols.ipynb), and so is each class
+# whose objects a loop can go through, and each method of a random generator.
 
 # %%
 import types, warnings
@@ -15,11 +15,13 @@ from bendml.shape.symbols import METHODS, Array, op_of
 
 def public(place): return {n: getattr(place, n) for n in dir(place) if not n.startswith('_')}
 
+def goes_through(c): return isinstance(c, type) and hasattr(c, '__iter__') and not issubclass(c, np.generic)
+
 def missing(place):
-    "The functions of a module: how many there are, and the names of those that have no rule."
+    "The functions and such classes of a module: how many there are, and the names of those that have no rule."
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # deprecated names
-        found = {n: f for n, f in public(place).items() if callable(f) and not isinstance(f, type | types.ModuleType)}
+        found = {n: f for n, f in public(place).items() if callable(f) and (goes_through(f) or not isinstance(f, type | types.ModuleType))}
     return len(found), {n for n, f in found.items() if op_of(f) is None and f not in SPECIAL}
 
 
@@ -28,7 +30,7 @@ left = set()
 for place in (np, np.linalg, np.fft):
     count, names = missing(place)
     left |= names
-    print(f'{place.__name__}: {count - len(names)} functions have a rule, {len(names)} have none')
+    print(f'{place.__name__}: {count - len(names)} have a rule, {len(names)} have none')
 
 # %% [markdown]
 # What has none:
@@ -42,7 +44,10 @@ WHY = {
     'it is about NumPy itself': '''get_include get_printoptions getbufsize geterr geterrcall info printoptions set_printoptions setbufsize seterr seterrcall
         show_config show_runtime test''',
     'it counts days': 'busday_count busday_offset is_busday',
-    'it makes a numpy.matrix': 'asmatrix bmat',
+    'it makes a numpy.matrix, or another array of its own': 'asmatrix bmat matrix memmap ndarray recarray',
+    'it goes through entries: write a loop over each axis, for i in range(len(x))': 'broadcast ndenumerate ndindex nditer',
+    'nobody makes one by this name: x.flat is known': 'flatiter',
+    'it keeps coefficients as an object: write np.polyval': 'poly1d',
     'it is about memory or the order of a computation': 'einsum_path isfortran require',
     'write np.triu_indices, np.nonzero': 'mask_indices'}
 reasons = {n: why for why, names in WHY.items() for n in names.split()}
