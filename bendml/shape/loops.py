@@ -41,7 +41,7 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn',
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
-    if not branch(claim(turns.count, '>=', 1)): return
+    if not branch(claim(turns.count, '>=', 1), turns=True): return
     yield from _turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', loose)
 
 # %% ../../nbs/23_loops.ipynb #8597113f
@@ -261,7 +261,7 @@ def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     if (turns := as_turns(values)) is None: yield from values; return
     if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
     if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
-    if not branch(claim(turns.count, '>=', 1)): return
+    if not branch(claim(turns.count, '>=', 1), turns=True): return
     trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
     with _Filling(sys._getframe(1).f_lineno) as lists:
         while not ks or len(ks) < 2 and len(trace.made) > made:

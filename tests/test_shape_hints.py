@@ -1,0 +1,171 @@
+"Each hint, carried out as it stands, is accepted; and where nothing true can be proposed, nothing is."
+import textwrap
+import pytest
+from hypothesis import given, settings, strategies as st
+from bendml.shape.check import check_file
+from bendml.shape.facts import Claim, parse_claim
+from bendml.shape.sizes import Dim
+from bendml.shape.trace import said
+
+HEAD = '''\
+import numpy as np
+from bendml.shape import Arr, Bool, Float, Int, Mat, Vec, dims, typed
+n, d, k, m, B, D, T, K, H, W = dims('n d k m B D T K H W')
+'''
+
+
+@pytest.fixture
+def refusals(tmp_path):
+    "What is refused in a file."
+    def run(text):
+        (tmp_path/'f.py').write_text(HEAD + textwrap.dedent(text))
+        return check_file(tmp_path/'f.py').refusals
+    return run
+
+
+def typed(text, where=()):
+    return f'@typed(where={list(where)})\n' + textwrap.dedent(text)
+
+
+# A condition that would do
+
+TURNS = {
+    'a table that is filled row by row': '''
+        def f(pi: Vec[K], A: Mat[K, K], obs: Mat[T, K]) -> Mat[T, K]:
+            alpha = np.zeros((len(obs), len(pi)))
+            alpha[0] = pi
+            for t in range(1, len(obs)): alpha[t] = alpha[t - 1][:, None, None] + A
+            return alpha''',
+    'a list with the columns': '''
+        def f(x: Mat[n, d]) -> Vec[n]:
+            out = []
+            for j in range(x.shape[1]): out.append(x[:, j].mean())
+            return np.array(out)''',
+    'a comprehension': '''
+        def f(x: Mat[n, d]) -> Vec[n]: return np.stack([x[:, j].mean() for j in range(x.shape[1])])''',
+    'as far as two sizes differ': '''
+        def f(x: Mat[n, d], w: Vec[d]) -> Vec[d]:
+            s = np.zeros(x.shape[1])
+            for i in range(len(x) - len(w)): s = s + x[i, :, None]
+            return s''',
+}
+
+@pytest.mark.parametrize('text', TURNS.values(), ids=TURNS)
+def test_how_often_a_loop_runs_is_no_way_out(refusals, text):
+    e, = refusals('@typed' + text.replace('\n        ', '\n'))
+    assert 'where=' not in e.hint, e
+
+
+FALLS = {  # the way, and a function that fails there and elsewhere, or would only be right for the smallest sizes
+    'it fails without it too': '''
+        def f(x: Mat[n, d], y: Vec[n]) -> Mat[n, d]:
+            if len(x) > d_: x = x*2
+            return x + y'''.replace('d_', 'x.shape[1]'),
+    'only 1 is left': '''
+        def f(x: Mat[n, d]) -> Mat[n, d]:
+            if len(x) >= 2: x = x.T
+            return x''',
+    'only 1 and 2 are left': '''
+        def f(x: Mat[n, d]) -> Mat[n, d]:
+            if len(x)*2 > 5: x = x.T
+            return x''',
+    'the square of a size as an index': '''
+        def f(trial: Mat[k, k], path: Mat[n, k]) -> float: return path[0, trial.argmax()]''',
+    'a product of sizes as an index': '''
+        def f(trial: Mat[n, k], path: Vec[k]) -> float: return path[trial.argmax()]''',
+    'an index that is one only for one entry': '''
+        def f(x: Vec[n], y: Vec[d], z: Mat[d, n]) -> float: return x[len(x)*len(y) - 1]''',
+}
+
+@pytest.mark.parametrize('text', FALLS.values(), ids=FALLS)
+def test_a_condition_that_would_only_hide_the_fault_is_not_proposed(refusals, text):
+    e, = refusals('@typed' + textwrap.dedent(text))
+    assert 'where=' not in e.hint, e
+
+
+WAYS = [
+    ('def f(x: Mat[n, d], q: int) -> Mat[n, "q"]: return x[:, :q]', 'd < q', 'q <= d'),
+    ('def f(x: Mat[H, W], y: Mat[H, W]) -> Mat[H, W]:\n    x = x.copy()\n    x[:, :len(x)] += y\n    return x', 'H <= W', 'W < H'),
+    ('def f(x: Mat[n, d]) -> Mat[n, d]:\n    if len(x) > 4 and x.shape[1] % 2: x = x[4:]\n    return x', 'd % 2 != 0', 'd % 2 == 0'),
+    ('def f(x: Vec[n]) -> Vec["n - 3"]:\n    if len(x) - 1 < 4: return x\n    return x[3:]', 'n <= 4', 'n >= 5'),
+]
+
+@pytest.mark.parametrize('text, way, other', WAYS)
+def test_a_condition_that_would_do_is_said_shortly_and_does(refusals, text, way, other):
+    e, = refusals('@typed\n' + text)
+    assert e.hint == f'this is the way where {way}; if it cannot be so, say where=["{other}"]'
+    assert refusals(typed(text, [other])) == ()
+
+
+ADDED = [
+    ('def f(x: Vec[n], i: int) -> float: return x[i - 1]', 'i <= n'),
+    ('def f(x: Vec[n], a: int) -> Mat["a - 4", n]: return np.zeros((a - 4, len(x)))', 'a >= 4'),
+    ('def f(x: Vec[n], a: int, rng: np.random.Generator) -> Vec["a"]: return rng.choice(x, a, replace=False)', 'a <= n'),
+    ('def f(x: Vec[n], y: Vec[m]) -> float: return y[np.argmax(x)]', 'n <= m'),
+]
+
+@pytest.mark.parametrize('text, condition', ADDED)
+def test_a_condition_that_is_to_be_added_is_said_shortly_and_does(refusals, text, condition):
+    e, = refusals('@typed\n' + text)
+    assert f'add where=["{condition}"]' in e.hint, e
+    more = ['a >= 5'] if 'a - 4' in text else []   # a size is at least 1
+    assert refusals(typed(text, [condition, *more])) == ()
+
+
+def test_which_entry_of_a_table_is_the_largest(refusals):
+    text = '@typed\ndef f(trial: Mat[k, m], path: Mat[n, m]) -> float: return path[0, {}]'
+    e, = refusals(text.format('trial.argmax()'))
+    assert 'np.unravel_index' in e.hint, e
+    assert refusals(text.format('np.unravel_index(trial.argmax(), trial.shape)[1]')) == ()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(['1', 'a', 'b', 'a*b', 'a//2', 'a//b', 'a % b']), st.integers(-3, 3)), min_size=1, max_size=4), st.sampled_from(['==', '!=', '>=']))
+def test_a_claim_is_said_so_that_it_reads_back_the_same(parts, kind):
+    from bendml.shape.sizes import parse_dim
+    dim = sum((c*parse_dim(t) for t, c in parts), Dim(0))
+    if dim.const is not None: return
+    back, = parse_claim(said(Claim(dim, kind)))
+    assert back.kind == kind and back.dim in ((dim, -dim) if kind != '>=' else (dim,))
+
+
+# As many names as rows
+
+UNPACKED = [  # what is written, how many names and rows, the hint, what it says to write
+    ('x: Mat[n, 2]', '_a, _b = x', '2', 'n', 'write x.T', '_a, _b = x.T'),
+    ('x: Mat[3, 2]', '_a, _b = x', '2', '3', 'write x.T', '_a, _b = x.T'),
+    ('x: Mat[n, 3]', '_a, _b = x.T', '2', '3', 'write 3 names, or x.T[:2]', '_a, _b = x.T[:2]'),
+    ('x: Mat[n, 3]', '_a, _b = x.T', '2', '3', 'write 3 names, or x.T[:2]', '_a, _b, _c = x.T'),
+    ('x: Mat[n, 2]', '_a, _b, _c = x.T', '3', '2', 'write 2 names', '_a, _b = x.T'),
+    ('x: Int[Mat[n, 2]]', '[_a, _b] = x % 7', '2', 'n', 'write (x % 7).T', '[_a, _b] = (x % 7).T'),
+    ('x: Mat[n, 2]', '_a, _b = x.T.T', '2', 'n', 'write x.T', '_a, _b = x.T'),
+    ('x: Arr[n, 2, d]', '_a, _b = x', '2', 'n', 'write x.swapaxes(0, 1)', '_a, _b = x.swapaxes(0, 1)'),
+    ('x: Vec[3]', '_a, _b = x', '2', '3', 'write 3 names, or x[:2]', '_a, _b = x[:2]'),
+    ('x: Arr[k, n, 2]', 'for _a, _b in x: pass', '2', 'n', 'turn each one', 'for _a, _b in x.swapaxes(1, 2): pass'),
+    ('x: Vec[n]', '_a, _b = x', '2', 'n', '', ''),
+]
+
+@pytest.mark.parametrize('params, wrong, names, rows, hint, right', UNPACKED)
+def test_names_for_rows(refusals, params, wrong, names, rows, hint, right):
+    text = '@typed\ndef f({}) -> float:\n    {}\n    return 1.0'
+    e, = refusals(text.format(params, wrong))
+    assert e.expected.split()[0] == names and e.observed.split()[0] == rows and e.hint.startswith(hint) and bool(hint) == bool(e.hint), e
+    assert e.everywhere or dict(e.fails_at) == {'n': 1}, e
+    if right: assert refusals(text.format(params, right)) == ()
+
+
+def test_what_is_known_of_a_size_is_enough_to_unpack(refusals):
+    assert refusals('@typed(where="n == 2")\ndef f(x: Mat[n, d]) -> Vec[d]:\n    a, b = x\n    return a + b') == ()
+    assert refusals('@typed\ndef f(x: Mat[n, d]) -> Vec[d]:\n    if len(x) != 2: raise ValueError("two")\n    a, b = x\n    return a + b') == ()
+    e, = refusals('@typed(where="n <= 2")\ndef f(x: Mat[n, d]) -> Vec[d]:\n    a, b = x\n    return a + b')
+    assert dict(e.fails_at) == {'n': 1}
+
+
+@pytest.mark.parametrize('wrong, says, right', [
+    ('_a, _b = x.shape', 'as many names as the array has axes', '_a, _b, _c = x.shape'),
+    ('_a, _b = (1, 2, len(x))', 'as many names as there are values', '_a, _b, _c = (1, 2, len(x))')])
+def test_names_for_values(refusals, wrong, says, right):
+    text = '@typed\ndef f(x: Arr[n, d, 4]) -> float:\n    {}\n    return 1.0'
+    e, = refusals(text.format(wrong))
+    assert e.reason == 'ValueError: too many values to unpack, expected 2' and e.hint == says
+    assert refusals(text.format(right)) == ()
