@@ -169,3 +169,93 @@ def test_names_for_values(refusals, wrong, says, right):
     e, = refusals(text.format(wrong))
     assert e.reason == 'ValueError: too many values to unpack, expected 2' and e.hint == says
     assert refusals(text.format(right)) == ()
+
+
+# What to write for an operand, an argument, a result
+
+RMS = '''
+@typed
+def rms(x: Mat[T, D], g: Vec[D]) -> Mat[T, D]: return g*x
+class Net:
+    w: Mat[D, m]
+    @typed
+    def __call__(self, x: Mat[T, D], y: Mat[D, T]) -> Mat[T, m]: return (x + y.T) @ self.w
+'''
+WRITTEN = [  # parameters and result, what is written, the hint, what it says to write
+    ('x: Mat[B, D], g: Vec[D]) -> Vec[D]', 'rms(x[-1], g)[0]', 'write x[-1][None], if it is to be the only one', 'rms(x[-1][None], g)[0]'),
+    ('x: Mat[B, D], g: Vec[D]) -> Vec[D]', 'rms(g=g, x=x[-1])[0]', 'write x[-1][None], if it is to be the only one', 'rms(g=g, x=x[-1][None])[0]'),
+    ('x: Mat[D, B], g: Vec[D]) -> Mat[B, D]', 'rms(x, g)', '', ''),
+    ('x: Vec[B], g: Vec[D]) -> Mat[B, D]', 'rms(x, g)', '', ''),
+    ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'net(a, y=a)', 'a is the other way round: write a.T', 'net(a, y=a.T)'),
+    ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'net(a, a)', 'a is the other way round: write a.T', 'net(a, a.T)'),
+    ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'Net.__call__(net, a, a)', 'a is the other way round: write a.T', 'Net.__call__(net, a, a.T)'),
+    ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'net(*(a, a))', 'it is the other way round: write its transpose', 'net(*(a, a.T))'),
+    ('x: Mat[n, d], y: Vec[n]) -> Mat[n, "d + 1"]', 'np.hstack([x, y[:, None]]).T', 'np.hstack([x, y[:, None]]).T is the other way round: write np.hstack([x, y[:, None]])', 'np.hstack([x, y[:, None]])'),
+    ('x: Mat[n, d], y: Vec[n]) -> Mat[n, "d + 1"]', 'np.concatenate([x, y[:, None]], axis=1).T', 'it is the other way round: write its transpose', 'np.concatenate([x, y[:, None]], axis=1)'),
+    ('x: Mat[n, d]) -> tuple[float, Mat[d, n]]', '0.5, x', 'it is the other way round: write its transpose', '0.5, x.T'),
+    ('x: Mat[n, d]) -> Mat[d, n]', 'x*2', 'x*2 is the other way round: write (x*2).T', '(x*2).T'),
+    ('x: Vec[n]) -> Mat[n, 1]', 'x', 'write x[:, None] to put its axis in that place', 'x[:, None]'),
+    ('x: Vec[n]) -> Mat[n, d]', 'x*2', '', ''),
+    ('x: Mat[n, d]) -> Mat[n, d]', 'x.mean(1)', '', ''),
+    ('x: Mat[n, d]) -> Mat[n, 1]', 'x.mean(1)', 'a reduction lost axis -1: write keepdims=True in it, or [..., None] after it', 'x.mean(1, keepdims=True)'),
+    ('x: Mat[n, 1], y: Mat[n, 1]) -> Mat[n, 1]', 'x[1:] - y[:-2]', 'the sizes differ by 1: is a slice one too long or too short?', ''),
+    ('x: Mat[n, 1], y: Mat[2, 1]) -> Mat[n, 1]', 'x - y', 'to pair every row with every row, write x[:, None]', ''),
+    ('q: Arr[n, T, d], r: Arr[n, T, d]) -> Arr[n, T, T]', 'q @ r.T', '.T turns all axes round: write r.swapaxes(-1, -2)', 'q @ r.swapaxes(-1, -2)'),
+    ('q: Arr[n, T, d], r: Arr[n, T, d]) -> Arr[n, T, T]', 'q @ (r*2).T', '.T turns all axes round: write (r*2).swapaxes(-1, -2)', 'q @ (r*2).swapaxes(-1, -2)'),
+    ('q: Arr[B, n, T, d], r: Arr[B, n, T, d]) -> Arr[B, n, T, T]', 'q @ r.T', '.T turns all axes round: write r.swapaxes(-1, -2)', 'q @ r.swapaxes(-1, -2)'),
+    ('x: Mat[d, n], y: Mat[d, m]) -> Mat[n, m]', 'x @ y', 'the left side is the other way round: write x.T', 'x.T @ y'),
+    ('x: Arr[B, d, n], y: Mat[d, m]) -> Arr[B, n, m]', 'x @ y', 'the left side is the other way round: write x.swapaxes(-1, -2)', 'x.swapaxes(-1, -2) @ y'),
+    ('x: Mat[n, d], y: Mat[d, m]) -> Mat[n, m]', 'x.T @ y', 'the left side is the other way round: write x', 'x @ y'),
+    ('x: Mat[n, d], w: Mat[m, d]) -> Mat[n, m]', 'x @ w', 'w is the other way round: write w.T', 'x @ w.T'),
+]
+
+@pytest.mark.parametrize('head, wrong, hint, right', WRITTEN)
+def test_what_to_write(refusals, head, wrong, hint, right):
+    text = RMS + '@typed\ndef f({}: return {}'
+    e, = refusals(text.format(head, wrong))
+    assert e.hint == hint, e
+    if right: assert refusals(text.format(head, right)) == ()
+
+
+def test_the_argument_that_does_not_fit_is_the_one_that_is_underlined(refusals):
+    text = RMS + '@typed\ndef f(a: Mat[T, D], net: Net) -> Mat[T, m]: return {}'
+    for call in 'net(a, y=a)', 'net(y=a, x=a)', 'Net.__call__(net, a, a)', 'net(a, a)':
+        e, = refusals(text.format(call))
+        line = text.format(call).splitlines()[-1]
+        start = line.index(call) + (call.index('y=a') + 2 if 'y=a' in call else call.rindex('a'))
+        assert (e.place.column, e.place.end_column) == (start, start + 1), e
+
+
+def test_the_rows_of_an_argument_with_too_few_axes_are_not_guessed(refusals):
+    e, = refusals(RMS + '@typed\ndef f(x: Mat[B, D], g: Vec[D]) -> Vec[D]: return rms(x[-1], g)[0]')
+    assert e.expected == 'Mat<T, D>' and e.observed == 'Vec<D>'
+
+
+# A size that may be 0
+
+ZEROS = [  # the function, whether it would be right for 0
+    ('def frames(x: Vec[n], hop: int) -> Vec["n//hop"]: return x[:len(x)//hop]', False),
+    ('def frames(x: Vec[n], hop: int) -> Vec["hop"]: return np.full(hop, x[0])', True),
+    ('def frames(x: Vec[n], hop: int) -> Vec["hop"]:\n    if hop < 1: raise ValueError("hop")\n    return np.full(hop, x[0])', False),
+    ('def frames(x: Vec[n], hop: int) -> float: return np.full(hop, x[0]).max()', False),
+]
+
+@pytest.mark.parametrize('text, right', ZEROS)
+def test_0_is_proposed_where_it_would_be_right(refusals, tmp_path, text, right):
+    import re
+    from bendml.shape import ShapeError
+    caller = '\n@typed\ndef f(x: Vec[n], k: int) -> float:\n    frames(x, k - 1)\n    return 1.0'
+    e, = refusals('@typed\n' + text + caller)
+    assert ('where=["hop >= 0"]' in e.hint) == right and 'test it first' in e.hint
+    assert refusals('@typed\n' + text + caller.replace('    frames', '    if k == 1: raise ValueError("k")\n    frames')) == ()
+    if right: assert refusals('@typed(where=["hop >= 0"])\n' + text + caller) == ()
+    space = {}
+    (tmp_path/'g.py').write_text(HEAD + '@typed\n' + text)
+    exec(compile((tmp_path/'g.py').read_text(), str(tmp_path/'g.py'), 'exec'), space)
+    with pytest.raises(ShapeError, match='hop is 0') as stopped: space['frames'](space['np'].zeros(9), 0)
+    assert ('would allow it' in stopped.value.hint) == right
+
+
+def test_0_is_not_proposed_where_another_condition_forbids_it(refusals):
+    e, = refusals('@typed(where="a >= 2")\ndef g(a: int) -> Vec["a"]: return np.zeros(a)\n@typed\ndef f(k: int) -> Vec["k"]: return g(k)')
+    assert '>= 0' not in e.hint, e

@@ -18,7 +18,7 @@ from .sizes import Dim, parse_dim
 from .facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from .trace import Trace, tracing
+from .trace import Trace, at_place, tracing
 from .symbols import Array, number
 from .ranges import UNBOUNDED, Known, bounded
 from .states import fingerprint, outside
@@ -261,10 +261,8 @@ def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:
-    try: fits(signature.result, result, 'the result', found_sizes(signature, result))
-    except ShapeError as e:
-        e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
-        raise
+    with at_place(place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)):
+        fits(signature.result, result, 'the result', found_sizes(signature, result))
 
 # %% ../../nbs/23d_paths.ipynb #39838916
 def _still_fit(signature: Signature, given: dict[str, Any], trace: Trace, f: Callable) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Iterator
 
 from bendml.shape.sizes import Dim, Floor, _wrapped, named, names_of
 from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
-from bendml.shape.messages import ShapeError, place_at, place_of, source_of
+from bendml.shape.messages import Place, ShapeError, place_at, place_of, source_of
 
 
 # %% [markdown]
@@ -127,9 +127,10 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     trace = current()
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
-    place = place_of(frame, operand, op[1]) if frame else None
+    own, has_text = trace.state.get('at') or (None, True)
+    place = own or (place_of(frame, operand, op[1]) if frame else None)
     known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    hint, other = _with_names(hint, frame, operand, op), ''
+    hint, other = _with_names(hint, frame, operand, op, own, has_text), ''
     if not hint: hint, other = _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
                        verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace) + ((given,) if given else ()))
@@ -177,16 +178,30 @@ def said(c: Claim) -> str:
 
 # %% [markdown]
 # A hint may speak of operands: `{0}` stands for the source of the first, `{it}` for that of the one that is underlined, `{it.T}`
-# for it transposed, which may mean dropping a `.T` that is there.
+# for it transposed, which may mean dropping a `.T` that is there. Where an annotation is compared with a value, an argument or a
+# result, that one is underlined, and is `{it}`.
 
 # %%
 #| export
-def _with_names(hint: str, frame: Any, operand: int | None, op: tuple[str, bool]) -> str:
+@contextmanager
+def at_place(place: Place | None, has_text: bool = True):
+    "Compare a value that stands at this place with an annotation; `has_text`: the place is the value's, and not that of more."
+    state = current().state
+    before, state['at'] = state.get('at'), place and (place, has_text)
+    try: yield
+    finally: state['at'] = before
+
+
+# %%
+#| export
+def _with_names(hint: str, frame: Any, operand: int | None, op: tuple[str, bool], own: Place | None = None, has_text: bool = True) -> str:
     def shown(found: re.Match) -> str:
         which, turned, index = found.groups()
         number = operand if which == 'it' else int(which)
-        text = source_of(place_of(frame, number, op[1])) if frame and (op[0] != 'setitem' or which == 'it') else ''
-        if not text or len(text) > 30: text = 'it' if which == 'it' else '(the right side)' if number else '(the left side)'
+        text = '' if not has_text else source_of(own) if own else source_of(place_of(frame, number, op[1])) if frame and (op[0] != 'setitem' or which == 'it') else ''
+        if not text or len(text) > 30:
+            text = 'it' if which == 'it' else '(the right side)' if number else '(the left side)'
+            if turned: return 'its transpose' if which == 'it' else f'the transpose of {text}'
         return (_transposed(text) if turned else _as_one(text) if index else text) + (index or '')
     return re.sub(r'\{(it|\d)(\.T)?\}(\[)?', shown, hint)
 

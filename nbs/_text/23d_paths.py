@@ -19,7 +19,7 @@ from bendml.shape.sizes import Dim, parse_dim
 from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from bendml.shape.trace import Trace, tracing
+from bendml.shape.trace import Trace, at_place, tracing
 from bendml.shape.symbols import Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
 from bendml.shape.states import fingerprint, outside
@@ -312,10 +312,8 @@ def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
 # %%
 #| export
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:
-    try: fits(signature.result, result, 'the result', found_sizes(signature, result))
-    except ShapeError as e:
-        e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
-        raise
+    with at_place(place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)):
+        fits(signature.result, result, 'the result', found_sizes(signature, result))
 
 
 # %% [markdown]

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterator
 
 from bendml.shape.sizes import Dim, names_of
-from bendml.shape.facts import parse_claim
+from bendml.shape.facts import _holds, parse_claim
 from bendml.shape.messages import ShapeError, place_of_code
 from bendml.shape.annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from bendml.shape.opaque import Opaque
 from bendml.shape.objects import Own
 from bendml.shape.values import parts_of
-from bendml.shape.paths import Report, _is_self, check, is_number, split_conditions, start_facts
+from bendml.shape.paths import SOON, Report, _is_self, check, is_number, split_conditions, start_facts
 
 
 # %% [markdown]
@@ -146,6 +146,14 @@ class Checks(Promise):
         _names_are_known(self, found)
         if not guess.leans: self.reports.append((statics, found))
         return found
+
+
+    def may_be_0(self, name: str) -> bool:
+        "Would the function be right if this size could be 0? Not asked where that takes long."
+        if not any(r.seconds < SOON for _, r in self.reports): return False
+        try: found = check(self.f, self.signature, (*self.where, f'{name} >= 0'), self.keep, self.statics, self.limits, self.names)
+        except ShapeError: return False
+        return not any(_holds(c, {name: 0}) is False for c in (*self.claims, *found.requires) if names_of(c.dim) == {name})
 
 
 # %%
