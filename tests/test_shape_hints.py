@@ -259,3 +259,18 @@ def test_0_is_proposed_where_it_would_be_right(refusals, tmp_path, text, right):
 def test_0_is_not_proposed_where_another_condition_forbids_it(refusals):
     e, = refusals('@typed(where="a >= 2")\ndef g(a: int) -> Vec["a"]: return np.zeros(a)\n@typed\ndef f(k: int) -> Vec["k"]: return g(k)')
     assert '>= 0' not in e.hint, e
+
+
+# The names of what nobody has named
+
+FRESH = {  # each has an inner size whose name would be that of one of the function's own
+    'a mask, and k rows': ('x: Mat[n, d], c: Mat[k, d], label: Int[Vec[n]]) -> Mat[k, d]:\n    out = c.copy()\n    for j in range(len(c)): out[j] = x[label == j].mean(axis=1)\n    return out', 'k1 is how many entries are true'),
+    'a mask, and k in the result alone': ('x: Vec[n], y: Vec[n]) -> Vec[k]: return x[x > 0] + y', 'k1 is how many entries are true'),
+    'the turns of a loop over k, and k rows': ('x: Mat[n, d], c: Mat[k, d]) -> Vec[d]:\n    s = 0.0\n    for k in range(len(x)): s = s + c[k].sum()\n    return x[0]*s', 'k1 is the number of a later turn'),
+}
+
+@pytest.mark.parametrize('text, told', FRESH.values(), ids=FRESH)
+def test_a_new_name_is_none_of_the_sizes_of_the_function(refusals, text, told):
+    e, = refusals('@typed\ndef f(' + text)
+    said_of = ' '.join(e.where)
+    assert told in said_of and 'k is' not in said_of.replace('k1 is', ''), e

@@ -193,7 +193,7 @@ def named_for_people(e: ShapeError, trace: Trace, frame: Any) -> ShapeError:
     inner = list(dict.fromkeys(m.group() for t in texts for m in _INNER.finditer(t)))
     if not inner: return e
     words = lambda texts: {n for t in texts for n in re.findall(r"\b[^\W\d]\w*\b(?!')", t)}
-    taken = words([*texts[:len(texts) - len(e.assumed)], *(str(c) for c in trace.facts.claims)])
+    taken = words([*texts[:len(texts) - len(e.assumed)], *(str(c) for c in trace.facts.claims)]) | trace.state.get('sizes', frozenset())
     code = words(e.assumed) | {*frame.f_code.co_varnames, *frame.f_code.co_names, *frame.f_code.co_cellvars} if frame else set()
     shown = {}
     for name in inner:

@@ -18,7 +18,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, parse_dim
 from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
-from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
+from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, names_in
 from bendml.shape.trace import Trace, at_place, tracing
 from bendml.shape.symbols import Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
@@ -237,14 +237,14 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes = set()
+    writes, sizes = set(), frozenset().union(*(names_in(s) for s in (*(s for _, s in signature.params), signature.result)))
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         given = signature.python.bind(*args, **kwargs).arguments
         for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
-        trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        trace.state |= {'root': copy.__code__, 'sizes': sizes, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
         own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
         result = copy(*args, **kwargs)
