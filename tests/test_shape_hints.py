@@ -274,3 +274,34 @@ def test_a_new_name_is_none_of_the_sizes_of_the_function(refusals, text, told):
     e, = refusals('@typed\ndef f(' + text)
     said_of = ' '.join(e.where)
     assert told in said_of and 'k is' not in said_of.replace('k1 is', ''), e
+
+
+# A list that remains empty
+
+GIVEN = 'if len({}) == 0: raise ValueError("nothing given")'
+EMPTY = [  # the function, with a place for the test; why the list is empty; what is tested
+    ('docs: list[Int[Vec[T]]], vocab: int) -> Mat[n, "vocab"]:\n    {}\n    c = np.array([np.bincount(doc % vocab, minlength=vocab)[:vocab] for doc in docs])\n    return c/c.sum(1, keepdims=True)', 'its loop makes no turn', 'docs'),
+    ('xs: list[Vec[d]]) -> Mat[n, d]:\n    {}\n    return np.stack([x*2 for x in xs])', 'its loop makes no turn', 'xs'),
+    ('xs: list[Vec[d]]) -> Vec[d]:\n    {}\n    return np.array([x*2 for x in xs]).mean(0)', 'its loop makes no turn', 'xs'),
+    ('xs: list[Vec[d]], w: Vec[d]) -> Vec[n]:\n    {}\n    return np.array([x*2 for x in xs]) @ w', 'its loop makes no turn', 'xs'),
+    ('xs: list[Vec[d]]) -> Mat[n, d]:\n    out = []\n    for x in xs: out.append(x*2)\n    {}\n    return np.array(out)', 'its loop makes no turn', 'out'),
+    ('xs: list[Vec[d]]) -> Vec[d]:\n    out = []\n    for x in xs: out.append(x*2)\n    {}\n    return np.array(out)[0]', 'its loop makes no turn', 'out'),
+    ('x: Mat[n, d]) -> Mat[k, d]:\n    out = []\n    for r in x:\n        if r.sum() > 0: out.append(r)\n    {}\n    return np.array(out)', 'no turn appends to it', 'out'),
+    ('x: Mat[n, d]) -> Mat[k, d]:\n    values = [r for r in x if r.sum() > 0]\n    {}\n    return np.array(values)', 'nothing is chosen', 'values'),
+]
+
+@pytest.mark.parametrize('text, why, what', EMPTY)
+def test_a_list_that_remains_empty(refusals, text, why, what):
+    e, = refusals('@typed\ndef f(' + text.format('pass'))
+    assert e.hint == f'the list is empty where {why}; test it first: {GIVEN.format(what)}' and not any('< 1' in c for c in e.known), e
+    assert refusals('@typed\ndef f(' + text.format(GIVEN.format(what))) == ()
+
+
+def test_an_empty_list_without_a_name(refusals):
+    e, = refusals('@typed\ndef f(x: Mat[n, d]) -> Mat[k, d]: return np.array([r for r in x if r.sum() > 0])')
+    assert e.hint == f'the list is empty where nothing is chosen; give it a name and test it: values = [...], and {GIVEN.format("values")}'
+
+
+def test_a_list_that_is_empty_on_purpose_is_no_excuse(refusals):
+    e, = refusals('@typed\ndef f(xs: list[Vec[d]]) -> Vec[d]:\n    s = 1.0\n    for x in xs: s = s + x.sum()\n    return np.array([])*s')
+    assert 'empty' not in e.hint, e

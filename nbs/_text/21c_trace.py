@@ -129,14 +129,20 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     frame = user_frame()
     own, has_text = trace.state.get('at') or (None, True)
     place = own or (place_of(frame, operand, op[1]) if frame else None)
-    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    hint, other = _with_names(hint, frame, operand, op, own, has_text), ''
+    hint, other = trace.state.get('empty') or _with_names(hint, frame, operand, op, own, has_text), ''
     if not hint: hint, other = _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
-                       verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace) + ((given,) if given else ()))
+                       verdict.holds is False and not verdict.fails_at, known(trace), place, operand, assumed(trace) + ((given,) if given else ()))
     error.proposed = other
     trace.refused = trace.refused or named_for_people(error, trace, frame)
     raise error
+
+
+# %%
+#| export
+def known(trace: Trace) -> tuple[str, ...]:
+    "What a path knows about the sizes of the program."
+    return tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
 
 
 # %%

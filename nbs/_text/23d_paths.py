@@ -19,7 +19,7 @@ from bendml.shape.sizes import Dim, parse_dim
 from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, names_in
-from bendml.shape.trace import Trace, at_place, tracing
+from bendml.shape.trace import Trace, at_place, known, tracing
 from bendml.shape.symbols import Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
 from bendml.shape.states import fingerprint, outside
@@ -150,13 +150,12 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         local |= {*tb.tb_frame.f_code.co_cellvars}
         tb = tb.tb_next
     text = re.sub(r' \((expected [^()]*)\)', r', \1', str(e)).replace("'Array'", "'ndarray'").replace("'Size'", "'int'")
-    known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
     hint = '' if 'values to unpack' not in text else 'as many names as the array has axes' if source_of(given).endswith('.shape') else 'as many names as there are values'
     if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
-    error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+    error = ShapeError(f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
     error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
