@@ -305,3 +305,33 @@ def test_an_empty_list_without_a_name(refusals):
 def test_a_list_that_is_empty_on_purpose_is_no_excuse(refusals):
     e, = refusals('@typed\ndef f(xs: list[Vec[d]]) -> Vec[d]:\n    s = 1.0\n    for x in xs: s = s + x.sum()\n    return np.array([])*s')
     assert 'empty' not in e.hint, e
+
+
+# The place of an entry
+
+PLACES = [
+    ('x: Mat[n, d], kk: int) -> Mat[n, d]', 'np.partition(x, kk - 1, axis=1)', 'kk <= d'),
+    ('x: Mat[n, d], y: Vec[d], kk: int) -> Mat[n, "kk"]', 'y[x.argpartition(kk - 1, axis=1)[:, :kk]]', 'kk <= d'),
+    ('x: Vec[n], kk: int) -> float', 'np.partition(x, -kk)[-kk:].mean()', 'kk <= n'),
+    ('x: Vec[n], kk: int) -> Vec[n]', 'np.partition(x, (0, kk))', 'kk < n'),
+]
+
+@pytest.mark.parametrize('head, text, condition', PLACES)
+def test_the_place_of_an_entry(refusals, head, text, condition):
+    e, = refusals(f'@typed\ndef f({head}: return {text}')
+    assert e.hint == f'add where=["{condition}"], or test it first' and e.fails_at and 'kk' in dict(e.fails_at), e
+    assert refusals(f'@typed(where="{condition}")\ndef f({head}: return {text}') == ()
+
+
+# What does not run
+
+@pytest.mark.parametrize('text, says', [
+    ('X = np.load("x.npy")\nX -= X.mean(0)\nC = X.mean(0)', 'C needs X, which is assigned on line 5, which `bendml check` does not run'),
+    ('X = np.load("x.npy")\nX = X - X.mean(0)\nX[0] = X[1]\nC = X*2', 'C needs X, which is assigned on line 5, which'),
+    ('X = np.load("x.npy")\nC = X*2\nX -= C\nC += X', 'C needs X, which is assigned on line 5, which'),
+    ('C = np.load("x.npy")\nC -= C.mean(0)', 'C is assigned on line 5, which `bendml check` does not run'),
+])
+def test_what_is_changed_by_itself_needs_no_other(refusals, text, says):
+    (HEAD.count('\n') == 3) or pytest.fail('the lines above have changed')
+    e, = refusals('\n' + text + '\n@typed\ndef f(x: Mat[n, d]) -> Mat[n, d]: return x - C')
+    assert e.hint.startswith(says), e
