@@ -335,3 +335,14 @@ def test_what_is_changed_by_itself_needs_no_other(refusals, text, says):
     (HEAD.count('\n') == 3) or pytest.fail('the lines above have changed')
     e, = refusals('\n' + text + '\n@typed\ndef f(x: Mat[n, d]) -> Mat[n, d]: return x - C')
     assert e.hint.startswith(says), e
+
+
+def test_what_is_said_of_a_called_function_stays_as_it_is(refusals):
+    inner = '@typed\ndef inner(x: Mat[n, d], q: int) -> Mat[n, "q"]: return x[:, :q]\n'
+    e, = refusals(inner + '@typed\ndef f(x: Mat[n, m]) -> Mat[n, 2]: return inner(x, 2)')
+    assert e.hint.endswith('say where=["q <= d"]'), e
+
+
+def test_how_many_values_a_parameter_has_is_said(refusals):
+    e, = refusals('@typed\ndef f(xs: list[Vec[d]]) -> Vec[d]:\n    out = [0.0]\n    for x in xs: out.append(x.sum())\n    return np.array(out)')
+    assert 'n is how many values a parameter has' in ' '.join(e.where) or 'n1 is how many values a parameter has' in ' '.join(e.where), (e, e.where)

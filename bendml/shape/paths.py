@@ -220,7 +220,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
                          hint='sizes are at least 1, unless it has a lower bound for them, such as "n >= 0"', place=place_of_code(f.__code__))
     try: paths = _all_paths(run, start_facts(where))
     except ShapeError as e:
-        if e.proposed and not _helps(e, run, where): e.hint = e.proposed = ''
+        if e.proposed and not _helps(e, run, where): e.hint = ''
+        e.proposed = ''
         raise
     done = [p for p in paths if not p.raised]
     if not done and all(p.endless for p in paths):

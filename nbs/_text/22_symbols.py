@@ -14,10 +14,11 @@
 # %%
 #| hide
 #| export
-import dis
+import dis, sys
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Signature, signature
+from types import FrameType
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
@@ -472,11 +473,10 @@ Array.__bool__ = _truth
 
 # %%
 #| export
-def _names_to_fill() -> int | None:
-    "How many names an unpacking has, where the program is at one."
-    if (frame := user_frame()) is None: return None
+def _names_to_fill(frame: FrameType) -> int | None:
+    "How many names an unpacking has, where a traced function is at one."
     code, at = frame.f_code.co_code, frame.f_lasti
-    return code[at + 1] if code[at] == dis.opmap['UNPACK_SEQUENCE'] else None
+    return code[at + 1] if '__bendml__' in frame.f_globals and code[at] == dis.opmap['UNPACK_SEQUENCE'] else None
 
 def _not_so_many(x: Array, names: int, verdict: Verdict) -> None:
     "Refuse to unpack so many rows into so many names."
@@ -493,7 +493,7 @@ def _not_so_many(x: Array, names: int, verdict: Verdict) -> None:
 def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')
-    size, names = self.axes[0].size, _names_to_fill()
+    size, names = self.axes[0].size, _names_to_fill(sys._getframe(1))
     if names is None and size.const is None:
         refuse(f'iteration over an axis of size {size}, in code that is not traced', hint='write a for loop in the traced function')
     if names is not None and not (verdict := holds(claim(size, '==', names))).holds: _not_so_many(self, names, verdict)
