@@ -176,8 +176,12 @@ def test_names_for_values(refusals, wrong, says, right):
 RMS = '''
 @typed
 def rms(x: Mat[T, D], g: Vec[D]) -> Mat[T, D]: return g*x
+@typed
+def lone(x: Vec[D]) -> Vec[D]: return x*2
 class Net:
     w: Mat[D, m]
+    @typed
+    def turned(self, x: Mat[D, 4]) -> Mat[4, m]: return x.T @ self.w
     @typed
     def __call__(self, x: Mat[T, D], y: Mat[D, T]) -> Mat[T, m]: return (x + y.T) @ self.w
 '''
@@ -190,6 +194,10 @@ WRITTEN = [  # parameters and result, what is written, the hint, what it says to
     ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'net(a, a)', 'a is the other way round: write a.T', 'net(a, a.T)'),
     ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'Net.__call__(net, a, a)', 'a is the other way round: write a.T', 'Net.__call__(net, a, a.T)'),
     ('a: Mat[T, D], net: Net) -> Mat[T, m]', 'net(*(a, a))', 'it is the other way round: write its transpose', 'net(*(a, a.T))'),
+    ('xs: list[Arr[k, D]], g: Vec[D]) -> list[Arr[k, D]]', 'list(map(lone, xs))', '', ''),
+    ('a: Arr[k, 4, D], net: Net) -> list[Mat[4, m]]', 'list(map(net.turned, a))', 'it is the other way round: write its transpose', ''),
+    ('a: Mat[T, D], b: Vec[D]) -> Mat[T, D]', 'rms(a[\n        :, :], b[\n:, None])', 'flatten it: .reshape(D)', 'rms(a[\n        :, :], b[\n:, None].reshape(len(b)))'),
+    ('a: Mat[T, D], b: Vec[D]) -> Vec[D]', 'rms(a[\n        0], b)[0]', 'write it[None], if it is to be the only one', 'rms(a[\n        0][None], b)[0]'),
     ('x: Mat[n, d], y: Vec[n]) -> Mat[n, "d + 1"]', 'np.hstack([x, y[:, None]]).T', 'np.hstack([x, y[:, None]]).T is the other way round: write np.hstack([x, y[:, None]])', 'np.hstack([x, y[:, None]])'),
     ('x: Mat[n, d], y: Vec[n]) -> Mat[n, "d + 1"]', 'np.concatenate([x, y[:, None]], axis=1).T', 'it is the other way round: write its transpose', 'np.concatenate([x, y[:, None]], axis=1)'),
     ('x: Mat[n, d]) -> tuple[float, Mat[d, n]]', '0.5, x', 'it is the other way round: write its transpose', '0.5, x.T'),

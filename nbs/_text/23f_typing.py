@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import ast, functools, inspect, re, sys, threading, types, typing
+import ast, functools, inspect, itertools, re, sys, threading, types, typing
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -56,7 +56,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if getattr(first, n, None) is None and not isinstance(shapes.attributes()[n], MaybeSpec):
             refuse(f'needs self.{n}, which is not set', shapes.attributes()[n], 'nothing', 'call the method that sets it first')
     names.learn([(spec, bound.arguments[name]) for name, spec in params])
-    places = _places([*list(bound.signature.parameters)[:len(args)], *kwargs])
+    places = _places(shapes.f.__name__, [*list(bound.signature.parameters)[:len(args)], *kwargs])
     for name, spec in params: _argument_fits(spec, bound.arguments[name], name, names, places.get(name))
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
@@ -154,13 +154,15 @@ def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names') -> None:
 
 # %%
 #| export
-def _places(given: list[str]) -> dict[str, Place]:
-    "Where the arguments of this call stand; an object before the dot is no operand of the call, and what a star gives has no place."
+def _places(name: str, given: list[str]) -> dict[str, Place]:
+    "Where the arguments of a call stand; nowhere if they came another way, by `*args` or `map(f, xs)`. An object before the dot is no operand."
     if (frame := user_frame()) is None: return {}
     whole = place_of(frame)
-    first = 1 if place_of(frame, len(given) - 1) == whole else 0
-    found = {name: place_of(frame, i) for i, name in enumerate(given[first:])}
-    return {} if any(source_of(p).startswith('*') for p in found.values()) else {name: p for name, p in found.items() if p != whole}
+    found = list(itertools.takewhile(lambda p: p != whole, (place_of(frame, i) for i in range(len(given) + 1))))
+    called, texts = source_of(whole).partition('(')[0].rpartition('.')[2], [source_of(p).rpartition('.')[2] for p in found]
+    itself = len(found) == len(given) and texts[:1] != [name] and (called == name or given[:1] != ['self'])
+    if not itself and len(found) != len(given) - 1 or any(t.startswith('*') for t in texts): return {}
+    return dict(zip(given[len(given) - len(found):], found))
 
 
 # %%
@@ -170,7 +172,7 @@ def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', place: Pla
     with at_place(place or (place_of(frame) if (frame := user_frame()) else None), place is not None):
         try: fits(spec, value, f'argument {name}', names.put)
         except ShapeError as e:
-            if place and _one_of_many(spec, value, names): e.hint, e.proposed = f'write {_as_one(source_of(place))}[None], if it is to be the only one', ''
+            if place and _one_of_many(spec, value, names): e.hint, e.proposed = f'write {_as_one(source_of(place) or "it")}[None], if it is to be the only one', ''
             raise
 
 
