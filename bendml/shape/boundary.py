@@ -55,7 +55,8 @@ def as_mat(
 # %% ../../nbs/23e_boundary.ipynb #5ccc3993
 class Binding:
     "The sizes of one call: what each name is, and where it was seen."
-    def __init__(self, lower: dict[str, int | None]): self.sizes, self.seen, self.later, self.lower = {}, {}, [], lower
+    def __init__(self, lower: dict[str, int | None], may_be_0: Callable[[str], bool]):
+        self.sizes, self.seen, self.later, self.lower, self.may_be_0 = {}, {}, [], lower, may_be_0
 
     def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
         unknown = names_of(size) - self.sizes.keys()
@@ -70,7 +71,7 @@ class Binding:
         least = self.lower.get(name, 1)
         if least is not None and value < least:
             error(f'{name} is {value}, and sizes are at least {least}',
-                  f'@typed(where="{name} >= {value}") would allow it' if value >= 0 else '')
+                  f'@typed(where="{name} >= 0") would allow it' if value == 0 and self.may_be_0(name) else '')
         self.sizes[name], self.seen[name] = value, where
 
     def forget(self, name: str) -> None:
@@ -106,7 +107,7 @@ class Shapes(Checks):
         self.complete(next(iter(arguments.values()), None))
         report = self.report({n: arguments[n] for n in self.statics})
         if self.pending: self.settle()
-        binding = Binding(self.lower)
+        binding = Binding(self.lower, self.may_be_0)
         for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
         binding.finish()
         for c in self.claims:

@@ -6,7 +6,7 @@
 __all__ = ['ALWAYS', 'MAX_CALLS', 'SPECIAL', 'HOOKS', 'call', 'table', 'rule']
 
 # %% ../../nbs/23c_calls.ipynb #59f74d88
-import contextlib, functools, math, operator, os, random, sys, time, types, warnings
+import contextlib, functools, math, operator, os, random, re, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from .facts import claim
 from .sizes import Dim
-from .messages import ShapeError, place_of
+from .messages import ShapeError, place_of, source_of
 from .trace import branch, choose, current, holds, refuse, user_frame
 from .opaque import Opaque
 from .symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
@@ -41,6 +41,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
     if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
+    if op_of(f) is not None: _empty_list(args)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
@@ -83,6 +84,17 @@ def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
     if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
     try: return f(*args, **kwargs)
     finally: state['calls'] -= 1
+
+# %% ../../nbs/23c_calls.ipynb #29d69eb3
+def _empty_list(args: tuple) -> None:
+    "Note for the hint of a refusal that NumPy takes a list that has remained empty."
+    if not args or type(args[0]) is not Growing or list.__len__(args[0]) or not (why := current().state.get('without')): return
+    text = source_of(place_of(frame, 0)) if (frame := user_frame()) else ''
+    if text == '[]': return
+    if found := re.fullmatch(r'\[.* for .* in (\w+)\]', text): text = found.group(1)  # `[f(x) for x in xs]` is empty if xs is
+    test = 'if len({0}) == 0: raise ValueError("nothing given")'.format
+    how = f'test it first: {test(text)}' if text.isidentifier() else f'give it a name and test it: values = [...], and {test("values")}'
+    current().state['empty'] = f'the list is empty where {why}; {how}'
 
 # %% ../../nbs/23c_calls.ipynb #e222d6f9
 def _traced(f: types.FunctionType) -> types.FunctionType | None: return None if from_outside(f) else copy_of(f)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterator
 
 from .sizes import Dim, names_of
-from .facts import parse_claim
+from .facts import _holds, parse_claim
 from .messages import ShapeError, place_of_code
 from .annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from .opaque import Opaque
 from .copies import function_node
 from .objects import Own
 from .values import parts_of
-from .paths import Report, _is_self, check, is_number, split_conditions, start_facts
+from .paths import SOON, Report, _is_self, check, is_number, split_conditions, start_facts
 
 # %% ../../nbs/23da_checked.ipynb #bed94819
 @dataclass(eq=False)
@@ -64,6 +64,7 @@ class Promise:
         self.statics = {n: known.get(n, signature.python.parameters[n].default) for n,
                         s in signature.params if s is None and (n in known or not self._free(n))}
         self.reports: list[tuple[dict, Report]] = []
+        self.zeros: dict[str, bool] = {}           # whether it would be right if this size could be 0
         self.names: dict[str, Any] = {}            # names of its own: itself
         self.pending, self.whole = True, False     # not checked yet; its class is known
         self.quick: Callable | None = None         # the function that stands in for it
@@ -129,6 +130,16 @@ class Checks(Promise):
         _names_are_known(self, found)
         if not guess.leans: self.reports.append((statics, found))
         return found
+
+    def may_be_0(self, name: str) -> bool:
+        "Would the function be right if this size could be 0? Not asked where that takes long."
+        if name not in self.zeros and self.reports: self.zeros[name] = self.reports[0][1].seconds < SOON and self._right_for_0(name)
+        return self.zeros.get(name, False)
+
+    def _right_for_0(self, name: str) -> bool:
+        try: found = check(self.f, self.signature, (*self.where, f'{name} >= 0'), self.keep, self.statics, self.limits, self.names)
+        except ShapeError: return False
+        return not any(_holds(c, {name: 0}) is False for c in (*self.claims, *found.requires) if names_of(c.dim) == {name})
 
 # %% ../../nbs/23da_checked.ipynb #2ac2e6fb
 def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.own, report.result == 'None'

@@ -126,7 +126,7 @@ class Definitions:
             try: exec(compile(ast.Module([s], []), file, 'exec', self.flags, dont_inherit=True), self.space)
             except NameError as e:
                 if e.name not in self.absent: self._failed(s, file, e, names)
-                else: self._without(names, f'needs {e.name}, which {self.absent[e.name]}')
+                else: self._without(names - {e.name}, f'needs {e.name}, which {self.absent[e.name]}')  # X -= 1 says nothing new of X
             except (Exception, SystemExit) as e: self._failed(s, file, e, names)
             else: self.absent = {n: why for n, why in self.absent.items() if n not in names}
 

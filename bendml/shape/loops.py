@@ -41,8 +41,14 @@ def loop(values: Any, dead: tuple[str, ...] = (), name: str = 'turn',
     if (turns := as_turns(values)) is None:
         for value in values: tick(); yield value
         return
-    if not branch(claim(turns.count, '>=', 1)): return
+    if not _any(turns): return
     yield from _turns(turns, Watched(frame, dead, counted), name if turns.named else 'turn', loose)
+
+# %% ../../nbs/23_loops.ipynb #f05c486e
+def _any(turns: Turns) -> bool:
+    "Is there a turn? A list that the loop would have filled is empty otherwise, which a hint may say."
+    if not (some := branch(claim(turns.count, '>=', 1), turns=True)): current().state['without'] = 'its loop makes no turn'
+    return some
 
 # %% ../../nbs/23_loops.ipynb #8597113f
 def _turns(turns: Turns, watched: Watched, name: str, loose: tuple[str, ...]) -> Iterator[Any]:
@@ -184,7 +190,9 @@ class _Filling(_Marks):
             turns = unknown('c', 0, told if each == [1] else f'how many turns of the loop in line {self.line} append').size
             self.trace.facts = assume(self.trace.facts, claim(turns, '<=', count))
             found = [n*turns for n in each]
-        return found if branch(claim(found[0], '>=', 1), False) else []
+        if branch(claim(found[0], '>=', 1), False): return found
+        self.trace.state['without'] = 'no turn appends to it'
+        return []
 
 # %% ../../nbs/23_loops.ipynb #9070c427
 class Endless(BaseException):
@@ -261,7 +269,7 @@ def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     if (turns := as_turns(values)) is None: yield from values; return
     if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
     if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
-    if not branch(claim(turns.count, '>=', 1)): return
+    if not _any(turns): return
     trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
     with _Filling(sys._getframe(1).f_lineno) as lists:
         while not ks or len(ks) < 2 and len(trace.made) > made:
@@ -292,7 +300,9 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     if counted is None: return Growing(values)
     count, ks, during, ifs, own = counted
     if not _unchanged(before, now := _state(frame, ()), {}): _refuse_change(before, now, {})
-    if not values: return Growing()
+    if not values:
+        state['without'] = 'nothing is chosen'
+        return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
     values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]

@@ -60,6 +60,7 @@ def _by_span(tree: ast.Module) -> dict[tuple[int, int, int, int], ast.AST]:
     found = {}
     for n in ast.walk(tree):
         if hasattr(n, 'lineno') and not isinstance(n, ast.Expr): found.setdefault(_span(n), n)
+        if isinstance(n, ast.Assign): found |= {_span(t): n for t in n.targets if isinstance(t, ast.Tuple | ast.List)}  # `a, b = x`
     return found
 
 # %% ../../nbs/21_messages.ipynb #d3db6746
@@ -68,6 +69,7 @@ def _operand(node: ast.AST, index: int, method: bool) -> ast.AST:
     match node:
         case ast.BinOp(left, _, right): parts = [left, right]
         case ast.AugAssign(target, _, value): parts = [target, value]
+        case ast.Assign(_, value): parts = [value]
         case ast.Compare(left, _, more): parts = [left, *more]
         case ast.Call(ast.Attribute(value), args) if method: parts = [value, *args, *(k.value for k in node.keywords)]
         case ast.Call(called, args) if method: parts = [called, *args, *(k.value for k in node.keywords)]
@@ -108,6 +110,7 @@ def place_of_code(code: CodeType) -> Place:
 class ShapeError(TypeError):
     "A program whose shapes do not fit, at some size or at every size."
     missing = ''  # the name that is not defined, where that is all that is wrong
+    proposed = ''  # a condition that the hint proposes, still to be tried
     later = False  # it may be defined further down
     callers: tuple[str, ...] = ()  # the functions whose check has led to this place, which is in none of them
     def __init__(self,

@@ -14,7 +14,7 @@ import numpy as np
 from .sizes import Dim, Floor
 from .facts import claim
 from .annotations import spelled
-from .trace import current, holds, refuse
+from .trace import add_where, current, holds, refuse
 from .symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, rule
 from .ranges import as_size, view
 from .elementwise import broadcast, dtypes, lift, same, unstretched
@@ -77,7 +77,7 @@ def _sizes(shape: Any) -> list[Dim]:
 # %% ../../nbs/22e_moves.ipynb #f80d1f3c
 def _positive(dim: Dim) -> str:
     if "'" in str(dim): return 'write // for /, or max(..., 0)'  # a number that nobody has named
-    return f'add where=["{dim} >= 0"], or test it first'
+    return add_where(claim(dim, '>=', 0))
 
 # %% ../../nbs/22e_moves.ipynb #562a7f0a
 def shape_of(shape: Any) -> list[Dim]:

@@ -7,7 +7,7 @@ __all__ = ['MAX_PATHS', 'SOON', 'NONE', 'Report', 'Path', 'explore', 'start_fact
            'check']
 
 # %% ../../nbs/23d_paths.ipynb #f66e5035
-import inspect, time, types
+import inspect, re, time, types
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Callable, Iterator
@@ -16,9 +16,9 @@ import numpy as np
 
 from .sizes import Dim, parse_dim
 from .facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
-from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_code
-from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from .trace import Trace, tracing
+from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
+from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, names_in
+from .trace import Trace, at_place, known, tracing
 from .symbols import Array, number
 from .ranges import UNBOUNDED, Known, bounded
 from .states import fingerprint, outside
@@ -125,19 +125,18 @@ NONE = 'it may be None: test that first, `if ... is None`; or leave out the defa
 
 def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     "An exception inside a trace, as a refusal with its place."
-    place, tb, local = None, e.__traceback__, set()
+    place, given, tb, local = None, '', e.__traceback__, set()
     while tb:
-        if '__bendml__' in tb.tb_frame.f_globals: place = place_at(tb.tb_frame.f_code, tb.tb_lasti)
+        if '__bendml__' in tb.tb_frame.f_globals: place, given = (place_at(tb.tb_frame.f_code, tb.tb_lasti, i) for i in (None, 0))
         local |= {*tb.tb_frame.f_code.co_cellvars}
         tb = tb.tb_next
-    text = str(e).replace(' (expected ', ', expected ').replace("'Array'", "'ndarray'").replace("'Size'", "'int'")
-    known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
-    hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
+    text = re.sub(r' \((expected [^()]*)\)', r', \1', str(e)).replace("'Array'", "'ndarray'").replace("'Size'", "'int'")
+    hint = '' if 'values to unpack' not in text else 'as many names as the array has axes' if source_of(given).endswith('.shape') else 'as many names as there are values'
     if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
-    error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+    error = ShapeError(f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
     error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
@@ -203,14 +202,14 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes = set()
+    writes, sizes = set(), frozenset().union(*(names_in(s) for s in (*(s for _, s in signature.params), signature.result)))
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         given = signature.python.bind(*args, **kwargs).arguments
         for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
-        trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        trace.state |= {'root': copy.__code__, 'sizes': sizes, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
         own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
         result = copy(*args, **kwargs)
@@ -225,7 +224,11 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         what = 'no sizes satisfy it' if no else 'no small sizes satisfy it, and no others are known'
         raise ShapeError(f'where={list(where)}: {what}',
                          hint='sizes are at least 1, unless it has a lower bound for them, such as "n >= 0"', place=place_of_code(f.__code__))
-    paths = _all_paths(run, start_facts(where))
+    try: paths = _all_paths(run, start_facts(where))
+    except ShapeError as e:
+        if e.proposed and not _helps(e, run, where): e.hint = ''
+        e.proposed = ''
+        raise
     done = [p for p in paths if not p.raised]
     if not done and all(p.endless for p in paths):
         raise ShapeError(f'{f.__name__} has a loop that never ends', place=place_of_code(f.__code__))
@@ -239,6 +242,13 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     requires, unless = _required(paths, where)
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
                   str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)))
+
+# %% ../../nbs/23d_paths.ipynb #a7a3ce72
+def _helps(e: ShapeError, run: Callable[[Trace], Any], where: tuple[str, ...]) -> bool:
+    "Is this no longer refused, and something left that does not raise, under the condition that its hint proposes?"
+    if impossible(facts := start_facts((*where, e.proposed))) is not False: return False
+    try: return any(not p.raised for p in explore(run, facts, seconds=SOON))
+    except ShapeError as other: return not _too_much(other) and other.place != e.place
 
 # %% ../../nbs/23d_paths.ipynb #0e57f116
 def _arrays_in(value: Any) -> Iterator[Array]:
@@ -257,10 +267,8 @@ def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:
-    try: fits(signature.result, result, 'the result', found_sizes(signature, result))
-    except ShapeError as e:
-        e.place = place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)
-        raise
+    with at_place(place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)):
+        fits(signature.result, result, 'the result', found_sizes(signature, result))
 
 # %% ../../nbs/23d_paths.ipynb #39838916
 def _still_fit(signature: Signature, given: dict[str, Any], trace: Trace, f: Callable) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .sizes import Dim
 from .facts import claim
-from .trace import branch, current, holds, refuse
+from .trace import add_where, branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
 from .ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
                                  union, view, written)
@@ -235,8 +235,10 @@ def argsort(a, axis=-1, **_):
 def _kth(x: Array, kth: Any, axis: Any) -> None:
     size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
     for k in kth if isinstance(kth, list | tuple) else [kth]:
-        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds or not holds(claim(dim, '>=', -size)).holds:
-            refuse(f'the place {k} of {size} entries', f'{-size} <= {k} < {size}', k, operand=1)
+        refused = lambda **more: refuse(f'the place {k} of {size} entries', f'{-size} <= {k} < {size}', k, operand=1, **more)
+        if (dim := as_dim(k)) is None: refused()
+        for wanted in (claim(dim, '<', size), claim(dim, '>=', -size)):
+            if not (verdict := holds(wanted)).holds: refused(hint=add_where(wanted) if verdict.fails_at else '', verdict=verdict)
 
 # %% ../../nbs/22c_reductions.ipynb #6f0bb54f
 @rule(np.partition)

@@ -6,7 +6,7 @@
 __all__ = ['by_signature', 'outcome', 'typed', 'collecting', 'complete']
 
 # %% ../../nbs/23f_typing.ipynb #6001e7de
-import ast, functools, inspect, re, sys, threading, types, typing
+import ast, functools, inspect, itertools, re, sys, threading, types, typing
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -16,14 +16,14 @@ import numpy as np
 
 from .sizes import Dim, DimError, _wrapped, named, names_of, substitute
 from .facts import Claim, assume, claim, decide
-from .messages import ShapeError, place_of, place_of_code
+from .messages import Place, ShapeError, place_of, place_of_code, source_of
 from .annotations import ArraySpec, MaybeSpec, SizeSpec, TupleSpec, _scope, names_in, read_annotation, read_signature
 from .copies import function_node
 from .objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
-from .trace import current, holds, refuse, user_frame
+from .trace import _as_one, at_place, current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim, inherit
 from .ranges import GIVEN, UNBOUNDED, range_of, unknown, written
-from .elementwise import lift
+from .elementwise import lift, same
 from .states import as_turns
 from .values import fits, make, parts_of
 from .paths import Report, _arrays_in
@@ -47,11 +47,12 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
             refuse(f'needs self.{n}, which is not set', shapes.attributes()[n], 'nothing', 'call the method that sets it first')
     trusted = shapes.signature.params[:1] if shapes.refusal and not report.paths else ()  # what it needs of `self` is not known
     names.learn([(spec, bound.arguments[name]) for name, spec in (*params, *trusted)])
-    for i, (name, spec) in enumerate(params): _argument_fits(spec, bound.arguments[name], name, names, i)
+    places = _places(shapes.f.__name__, [*list(bound.signature.parameters)[:len(args)], *kwargs])
+    for name, spec in params: _argument_fits(spec, bound.arguments[name], name, names, places.get(name))
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
         if least is not None and not (verdict := holds(claim(size, '>=', least))).holds:
-            refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, f'test it first, or let {shapes.f.__name__} allow it: where=["{n} >= 0"]', verdict)
+            refuse(f'needs {n} >= {least}, and {n} is {size}', f'{size} >= {least}', size, _more_allowed(shapes, n, size), verdict)
     for n, limit in shapes.limits.items():
         r, most = range_of(bound.arguments[n]), names.put(limit)
         if r.given or None in (r.low, r.high) or not (holds(claim(r.low, '>=', 0)).holds and holds(claim(r.high, '<', most)).holds):
@@ -70,6 +71,12 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
     names.found(spec)
     return _still_there(_identified(make(spec, names.put), spec, names), bound.arguments)
+
+# %% ../../nbs/23f_typing.ipynb #cece215d
+def _more_allowed(shapes: Shapes, n: str, size: Dim) -> str:
+    "A hint for a size that may be too small for a function that is called."
+    allow = holds(claim(size, '>=', 0)).holds and shapes.may_be_0(n)
+    return f'test it first, or let {shapes.f.__name__} allow it: where=["{n} >= 0"]' if allow else 'test it first, and raise an exception where it is not so'
 
 # %% ../../nbs/23f_typing.ipynb #6d005954
 def _not_together(claims: tuple[Claim, ...], names: '_Names') -> None:
@@ -123,14 +130,33 @@ def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names') -> None:
         if name not in fields: object.__getattribute__(me, '__dict__').pop(name, None)  # nobody knows
 
 # %% ../../nbs/23f_typing.ipynb #91ac37fd
-def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', i: int) -> None:
-    if spec is None: return
-    try: fits(spec, value, f'argument {name}', names.put)
-    except ShapeError as e:
-        if (frame := user_frame()): e.place = place_of(frame, i)
-        raise
+def _places(name: str, given: list[str]) -> dict[str, Place]:
+    "Where the arguments of a call stand; nowhere if they came another way, by `*args` or `map(f, xs)`. An object before the dot is no operand."
+    if (frame := user_frame()) is None: return {}
+    whole = place_of(frame)
+    found = list(itertools.takewhile(lambda p: p != whole, (place_of(frame, i) for i in range(len(given) + 1))))
+    called, texts = source_of(whole).partition('(')[0].rpartition('.')[2], [source_of(p).rpartition('.')[2] for p in found]
+    itself = len(found) == len(given) and texts[:1] != [name] and (called == name or given[:1] != ['self'])
+    if not itself and len(found) != len(given) - 1 or any(t.startswith('*') for t in texts): return {}
+    return dict(zip(given[len(given) - len(found):], found))
 
 # %% ../../nbs/23f_typing.ipynb #4a2a7913
+def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', place: Place | None) -> None:
+    if spec is None: return
+    with at_place(place or (place_of(frame) if (frame := user_frame()) else None), place is not None):
+        try: fits(spec, value, f'argument {name}', names.put)
+        except ShapeError as e:
+            if place and _one_of_many(spec, value, names): e.hint, e.proposed = f'write {_as_one(source_of(place) or "it")}[None], if it is to be the only one', ''
+            raise
+
+# %% ../../nbs/23f_typing.ipynb #e59cf27e
+def _one_of_many(spec: Any, value: Any, names: '_Names') -> bool:
+    "Is this one row, where rows are wanted, as many as there are?"
+    if not isinstance(spec, ArraySpec) or type(value) is not Array or value.ndim != len(spec.sizes) - 1: return False
+    (first, *rest), bound = spec.sizes, names.sizes
+    return str(first) in names_of(first) - bound.keys() and all(names_of(s) <= bound.keys() and same(a.size, names.put(s)).holds for a, s in zip(value.axes, rest))
+
+# %% ../../nbs/23f_typing.ipynb #62e7a7cb
 class _Names:
     "What the names of a called function are in the caller's sizes."
     def __init__(self): self.sizes, self.ids = {}, {}
@@ -149,8 +175,10 @@ class _Names:
 
     def learn(self, given: list[tuple[Any, Any]]) -> None:
         "Read names off all arguments: first those that stand alone, then one unknown factor of a product."
-        found = [(s, a) for spec, value in given for path, sub in parts_of(spec, '')
-                 for s, a in zip((sub.size,) if isinstance(sub, SizeSpec) else sub.sizes, _at(spec, value, path))]
+        found = []
+        for path, sub, value, spec in ((path, sub, value, spec) for spec, value in given for path, sub in parts_of(spec, '')):
+            sizes, axes = (sub.size,) if isinstance(sub, SizeSpec) else sub.sizes, _at(spec, value, path)
+            if len(sizes) == len(axes): found += zip(sizes, axes)
         for s, a in found:
             if str(s) not in names_of(s): continue
             self.sizes.setdefault(str(s), a.size)

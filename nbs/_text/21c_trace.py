@@ -15,10 +15,12 @@
 import ast, itertools, re, sys, threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Iterator
 
-from bendml.shape.facts import Claim, Facts, Verdict, assume, decide
-from bendml.shape.messages import ShapeError, place_at, place_of, source_of
+from bendml.shape.sizes import Dim, Floor, _wrapped, named, names_of
+from bendml.shape.facts import Claim, Facts, Verdict, assume, claim, decide
+from bendml.shape.messages import Place, ShapeError, place_at, place_of, source_of
 
 
 # %% [markdown]
@@ -94,13 +96,14 @@ def choose(about: Claim | str | None = None) -> bool:
 
 # %%
 #| export
-def branch(goal: Claim, asked: bool = True) -> bool:
-    "Is it so? Where it depends on the sizes, one path for each answer; `asked`: by the program, and not by the check."
+def branch(goal: Claim, asked: bool = True, turns: bool = False) -> bool:
+    "Is it so? Where it depends on the sizes, one path for each answer; `asked`: by the program, and not by the check; `turns`: how often a loop runs."
     if holds(goal).holds: return True
     if holds(~goal).holds: return False
     way = choose(goal if asked else '')
-    current().state['way'] = goal if way else ~goal
-    current().facts = assume(current().facts, current().state['way'])
+    so = goal if way else ~goal
+    if asked and not turns: current().state['way'] = so
+    current().facts = assume(current().facts, so)
     return way
 
 
@@ -124,34 +127,87 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     trace = current()
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
-    place = place_of(frame, operand, op[1]) if frame else None
-    known = tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
-    hint = _with_names(hint, frame, operand, op) or _other_way(trace.state.get('way'))
+    own, has_text = trace.state.get('at') or (None, True)
+    place = own or (place_of(frame, operand, op[1]) if frame else None)
+    hint, other = trace.state.get('empty') or _with_names(hint, frame, operand, op, own, has_text), ''
+    if not hint: hint, other = _other_way(trace.state.get('way'))
     error = ShapeError((f'{op[0]}: ' if op[0] else '') + reason, expected, observed, hint, verdict.fails_at,
-                       verdict.holds is False and not verdict.fails_at, known, place, operand, assumed(trace) + ((given,) if given else ()))
+                       verdict.holds is False and not verdict.fails_at, known(trace), place, operand, assumed(trace) + ((given,) if given else ()))
+    error.proposed = other
     trace.refused = trace.refused or named_for_people(error, trace, frame)
     raise error
 
 
 # %%
 #| export
-def _other_way(c: Claim | None) -> str:
-    "A hint for a program that fails only where a condition goes one way, as for a slice of too short an array."
-    return '' if c is None or not c.text or "'" in c.text else f'this is the way where {c}; if it cannot be so, say where=["{~c}"]'
+def known(trace: Trace) -> tuple[str, ...]:
+    "What a path knows about the sizes of the program."
+    return tuple(dict.fromkeys(str(c) for c in trace.facts.claims if c.text and "'" not in c.text and '(' not in c.text))
+
+
+# %%
+#| export
+def _other_way(c: Claim | None) -> tuple[str, str]:
+    "A hint for a program that fails where a condition goes one way, as for a slice of too short an array; and the condition, still to be tried."
+    if c is None or not c.text or "'" in c.text or degenerate(~c): return '', ''
+    return f'this is the way where {said(c)}; if it cannot be so, say where=["{said(~c)}"]', said(~c)
+
+
+# %% [markdown]
+# A condition that leaves a size nothing but 1 and 2 makes a wrong program right only where it does nothing. It is not proposed.
+
+# %%
+#| export
+def degenerate(c: Claim) -> bool:
+    "Does it hold at no sizes from 3 on?"
+    return decide(reduce(assume, (claim(named(n), '>=', 3) for n in sorted(names_of(c.dim))), Facts()), ~c).holds is True
+
+def add_where(c: Claim, more: str = ', or test it first') -> str:
+    "A hint: the condition that is missed; nothing if it would only hide the fault."
+    if "'" in str(c.dim): return more.removeprefix(', or ')
+    return '' if degenerate(c) else f'add where=["{said(c)}"]{more}'
+
+
+# %%
+#| export
+def said(c: Claim) -> str:
+    "A condition as one would write it: `T >= 2` for `T - 1 >= 1`."
+    for atom in (a for m, _ in c.dim.terms for a, _ in m if isinstance(a, Floor)):
+        rest = atom.num - atom.den*named(atom)
+        if c.kind != '>=' and c.dim in (rest, -rest): return f'{_wrapped(atom.num)} % {_wrapped(atom.den)} {c.kind} 0'
+    left, right = (Dim({m: sign*v for m, v in c.dim.terms if m and sign*v > 0}) for sign in (1, -1))
+    number, op = dict(c.dim.terms).get((), 0), '<=' if c.kind == '>=' else c.kind
+    if right == 0: return f'{left} {c.kind} {-number}'
+    if number == -1 and op == '<=' and left != 0: return f'{right} < {left}'
+    return f'{right} {op} {left + number}' if number >= 0 or left == 0 else f'{right - number} {op} {left}'
 
 
 # %% [markdown]
 # A hint may speak of operands: `{0}` stands for the source of the first, `{it}` for that of the one that is underlined, `{it.T}`
-# for it transposed, which may mean dropping a `.T` that is there.
+# for it transposed, which may mean dropping a `.T` that is there. Where an annotation is compared with a value, an argument or a
+# result, that one is underlined, and is `{it}`.
 
 # %%
 #| export
-def _with_names(hint: str, frame: Any, operand: int | None, op: tuple[str, bool]) -> str:
+@contextmanager
+def at_place(place: Place | None, has_text: bool = True):
+    "Compare a value that stands at this place with an annotation; `has_text`: the place is the value's, and not that of more."
+    state = current().state
+    before, state['at'] = state.get('at'), place and (place, has_text)
+    try: yield
+    finally: state['at'] = before
+
+
+# %%
+#| export
+def _with_names(hint: str, frame: Any, operand: int | None, op: tuple[str, bool], own: Place | None = None, has_text: bool = True) -> str:
     def shown(found: re.Match) -> str:
         which, turned, index = found.groups()
         number = operand if which == 'it' else int(which)
-        text = source_of(place_of(frame, number, op[1])) if frame and (op[0] != 'setitem' or which == 'it') else ''
-        if not text or len(text) > 30: text = 'it' if which == 'it' else '(the right side)' if number else '(the left side)'
+        text = '' if not has_text else source_of(own) if own else source_of(place_of(frame, number, op[1])) if frame and (op[0] != 'setitem' or which == 'it') else ''
+        if not text or len(text) > 30:
+            text = 'it' if which == 'it' else '(the right side)' if number else '(the left side)'
+            if turned: return 'its transpose' if which == 'it' else f'the transpose of {text}'
         return (_transposed(text) if turned else _as_one(text) if index else text) + (index or '')
     return re.sub(r'\{(it|\d)(\.T)?\}(\[)?', shown, hint)
 
@@ -210,7 +266,7 @@ def named_for_people(e: ShapeError, trace: Trace, frame: Any) -> ShapeError:
     inner = list(dict.fromkeys(m.group() for t in texts for m in _INNER.finditer(t)))
     if not inner: return e
     words = lambda texts: {n for t in texts for n in re.findall(r"\b[^\W\d]\w*\b(?!')", t)}
-    taken = words([*texts[:len(texts) - len(e.assumed)], *(str(c) for c in trace.facts.claims)])
+    taken = words([*texts[:len(texts) - len(e.assumed)], *(str(c) for c in trace.facts.claims)]) | trace.state.get('sizes', frozenset())
     code = words(e.assumed) | {*frame.f_code.co_varnames, *frame.f_code.co_names, *frame.f_code.co_cellvars} if frame else set()
     shown = {}
     for name in inner:
@@ -233,15 +289,14 @@ def _told(trace: Trace, name: str) -> str:
     _, text, at = trace.state.get('told', {}).get(name, ('', '', None))
     place = at and place_at(*at)
     source = source_of(place) if place else ''
-    at = f'line {place.line}' if place else ''
+    at = f'line {place.line}' if place else 'this function'
     if text: return text.replace('{it}', source if 0 < len(source) <= 60 else 'this').replace('{at}', at)
     return f'a number in {at} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')
 
 
 # %%
-from bendml.shape.sizes import Dim
-from bendml.shape.facts import claim
 n = Dim('n')
+print(said(claim(n - 1, '>=', 1)), said(claim(n % 2, '==', 0)), sep='; ')
 with tracing(Trace(plan=(False,))) as trace:
     print(branch(claim(n, '>=', 1)), branch(claim(n % 2, '==', 0)), trace.facts.claims)
     try: refuse('an odd batch', 'an even size', n, verdict=holds(claim(n, '==', 1)))

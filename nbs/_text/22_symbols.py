@@ -14,18 +14,20 @@
 # %%
 #| hide
 #| export
+import dis, sys
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Signature, signature
+from types import FrameType
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
 from bendml.shape.sizes import Dim
-from bendml.shape.facts import claim
-from bendml.shape.messages import ShapeError
+from bendml.shape.facts import Verdict, claim
+from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import branch, choose, current, holds, refuse
+from bendml.shape.trace import branch, choose, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque, told
 
 # %% [markdown]
@@ -466,15 +468,36 @@ Array.tolist = _opaque('the values', f'an array does as well where a list is loo
 Array.__bool__ = _truth
 
 
+# %% [markdown]
+# `a, b = x` takes two rows. Whoever means two columns has forgotten a `.T`.
+
+# %%
+#| export
+def _names_to_fill(frame: FrameType) -> int | None:
+    "How many names an unpacking has, where a traced function is at one."
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at + 1] if '__bendml__' in frame.f_globals and code[at] == dis.opmap['UNPACK_SEQUENCE'] else None
+
+def _not_so_many(x: Array, names: int, verdict: Verdict) -> None:
+    "Refuse to unpack so many rows into so many names."
+    frame, size, what = user_frame(), x.axes[0].size, 'entries' if x.ndim == 1 else 'rows'
+    written = place_of(frame, 0) != place_of(frame)  # not so for the target of a loop
+    if x.ndim > 1 and x.axes[1].size == names: hint = ('write {0.T}' if x.ndim == 2 else 'write {0}.swapaxes(0, 1)') if written else 'turn each one: its second axis has that size'
+    elif size.const is None: hint = ''
+    else: hint = f'write {size} names' + (f', or {{0}}[:{names}]' if size.const > names and written else '')
+    refuse(f'{names} names for an array of {size} {what}', f'{names} {what}', f'{size} {what}', hint, verdict, 0)
+
+
 # %%
 #| export
 def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')
-    if self.axes[0].size.const is None:
-        refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced',
-               hint='write a for loop in the traced function')
-    return iter([self[i] for i in range(self.axes[0].size.const)])
+    size, names = self.axes[0].size, _names_to_fill(sys._getframe(1))
+    if names is None and size.const is None:
+        refuse(f'iteration over an axis of size {size}, in code that is not traced', hint='write a for loop in the traced function')
+    if names is not None and not (verdict := holds(claim(size, '==', names))).holds: _not_so_many(self, names, verdict)
+    return iter([self[i] for i in range(size.const if names is None else names)])
 
 
 # %%

@@ -149,27 +149,28 @@ def _index(*parts: str) -> str: return f'[{", ".join(parts)}]'
 
 # %%
 #| export
-def _fit(wanted: Array, seen: Array) -> str:
-    "What would make `seen` fit `wanted`."
-    if seen.lost and seen.ndim == wanted.ndim - 1:
+def _fit(wanted: Array, seen: Array, exact: bool = False) -> str:
+    "What would make `seen` fit `wanted`; `exact`: nothing is stretched."
+    ones = [a for a in wanted.axes if a.size == 1]
+    if seen.lost and seen.ndim == wanted.ndim - 1 and (ones or not exact):
         position, text = seen.lost
         return f'a reduction lost axis {position}: write keepdims=True in it, or {text}'
-    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted.axes):
+    if seen.ndim == wanted.ndim > 1 and _fits(seen.axes[:-2] + seen.axes[:-3:-1], wanted.axes, exact):
         return '{it} is the other way round: write {it.T}' if seen.ndim == 2 else 'two axes are the other way round: swapaxes(-1, -2)'
-    if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]):
+    if seen.ndim == 1 < wanted.ndim and any(a.size == seen.axes[0].size for a in wanted.axes[:-1]) and (not exact or len(ones) == wanted.ndim - 1):
         at = next(k for k, a in enumerate(wanted.axes) if a.size == seen.axes[0].size)
         return f'write {{it}}{_index(":", *["None"]*(wanted.ndim - 1 - at))} to put its axis in that place'
-    ones = [k for k, a in enumerate(wanted.axes) if a.size == 1 and seen.ndim == wanted.ndim - 1 and _fits(seen.axes, wanted.axes[:k] + wanted.axes[k + 1:])]
+    ones = [k for k, a in enumerate(wanted.axes) if a.size == 1 and seen.ndim == wanted.ndim - 1 and _fits(seen.axes, wanted.axes[:k] + wanted.axes[k + 1:], exact)]
     if ones: return f'write {{it}}{_index(*[":"]*ones[0], "None")} to put a 1 in that place'
-    differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes)} - {0, None} if seen.ndim == wanted.ndim else ()
-    near = len(differences) == 1 and max(map(abs, differences)) <= 2
+    differences = {(w.size - s.size).const for w, s in zip(wanted.axes, seen.axes) if exact or 1 not in (w.size, s.size)} - {0} if seen.ndim == wanted.ndim else set()
+    near = len(differences) == 1 and None not in differences and max(map(abs, differences)) <= 2
     return f'the sizes differ by {abs(differences.pop())}: is a slice one too long or too short?' if near else ''
 
 
 # %%
 #| export
-def _fits(axes: tuple[Axis, ...], wanted: tuple[Axis, ...]) -> bool:
-    return all(a.size == w.size or 1 in (a.size, w.size) for a, w in zip(axes, wanted))
+def _fits(axes: tuple[Axis, ...], wanted: tuple[Axis, ...], exact: bool = False) -> bool:
+    return all(a.size == w.size or a.size == 1 and not exact for a, w in zip(axes, wanted))
 
 
 # %%

@@ -14,7 +14,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.trace import add_where, branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
                                  union, view, written)
@@ -298,8 +298,10 @@ def argsort(a, axis=-1, **_):
 def _kth(x: Array, kth: Any, axis: Any) -> None:
     size = sort(x, axis).axes[axis_number(-1 if axis is None else axis, x.ndim)].size
     for k in kth if isinstance(kth, list | tuple) else [kth]:
-        if (dim := as_dim(k)) is None or not holds(claim(dim, '<', size)).holds or not holds(claim(dim, '>=', -size)).holds:
-            refuse(f'the place {k} of {size} entries', f'{-size} <= {k} < {size}', k, operand=1)
+        refused = lambda **more: refuse(f'the place {k} of {size} entries', f'{-size} <= {k} < {size}', k, operand=1, **more)
+        if (dim := as_dim(k)) is None: refused()
+        for wanted in (claim(dim, '<', size), claim(dim, '>=', -size)):
+            if not (verdict := holds(wanted)).holds: refused(hint=add_where(wanted) if verdict.fails_at else '', verdict=verdict)
 
 
 # %%

@@ -129,8 +129,9 @@ def _transposed(x: Array, y: Array) -> str:
     equal = lambda a, b: a.size == b.size
     if y.ndim == 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: write {it.T}'
     if y.ndim > 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: swapaxes(-1, -2)'
+    if y.ndim > 2 and equal(x.axes[-1], y.axes[0]): return '.T turns all axes round: write {1.T}.swapaxes(-1, -2)'
     if x.ndim > 1 and equal(x.axes[-2], y.axes[-2 if y.ndim > 1 else -1]):
-        return 'the left side is the other way round: transpose it, or drop the .T that is there'
+        return 'the left side is the other way round: write ' + ('{0.T}' if x.ndim == 2 else '{0}.swapaxes(-1, -2)')
     if y.ndim > 1 and x.ndim > 1 and equal(y.axes[-1], x.axes[-2]): return 'the two sides are swapped'
     product = Dim(1)
     for a in x.axes[1:]: product = product*a.size

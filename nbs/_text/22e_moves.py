@@ -15,7 +15,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, Floor
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import current, holds, refuse
+from bendml.shape.trace import add_where, current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, rule
 from bendml.shape.ranges import as_size, view
 from bendml.shape.elementwise import broadcast, dtypes, lift, same, unstretched
@@ -104,7 +104,7 @@ def _sizes(shape: Any) -> list[Dim]:
 #| export
 def _positive(dim: Dim) -> str:
     if "'" in str(dim): return 'write // for /, or max(..., 0)'  # a number that nobody has named
-    return f'add where=["{dim} >= 0"], or test it first'
+    return add_where(claim(dim, '>=', 0))
 
 
 # %%

@@ -15,7 +15,7 @@ import numpy as np
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.trace import add_where, branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
 from bendml.shape.ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
 from bendml.shape.elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
@@ -35,7 +35,7 @@ def _in_range(index: Dim, a: Axis) -> None:
     "Refuse an index that may be outside of an axis."
     for op, opposite, end in (('<', '>=', a.size), ('>=', '<', -a.size)):
         if (verdict := holds(claim(index, op, end))).holds: continue
-        hint = f'add where=["{index} {op} {end}"], or test it first' if verdict.fails_at else ''
+        hint = add_where(claim(index, op, end)) if verdict.fails_at else ''
         refuse(f'index {index} of an axis of size {a.size}', f'{index} {op} {end}', f'{index} {opposite} {end}',
                'does the range go too far?' if "'" in str(index) else hint, verdict, 1)
 
@@ -160,7 +160,8 @@ def _within_axis(r: Range, a: Axis) -> None:
         refuse(f'nothing bounds the numbers of this index{side}, and the axis has size {a.size}', f'0 to {a.size - 1}', r,
                f'np.clip(..., 0, {a.size - 1}), or % {a.size}; or take it as a parameter, with where="i < {a.size}"', operand=1)
     if not (verdict := holds(claim(r.high, '<', a.size))).holds:
-        hint = f'add where=["{r.high + 1} <= {a.size}"]' if verdict.fails_at else f'np.minimum(..., {a.size - 1})'
+        hint = add_where(claim(r.high, '<', a.size), '') if verdict.fails_at else f'np.minimum(..., {a.size - 1})'
+        if not hint and any(sum(p for _, p in m) > 1 for m, _ in r.high.terms): hint = 'argmax() without axis= counts all entries of a table: np.unravel_index(..., shape) gives an index for each axis'
         refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1, f'an index is {r.high}')
     if not (verdict := holds(claim(r.low, '>=', -a.size))).holds:
         refuse(f'indices down to {r.low} of an axis of size {a.size}', f'{r.low} >= {-a.size}', f'{r.low} < {-a.size}',

@@ -14,7 +14,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.trace import branch, holds, refuse
+from bendml.shape.trace import add_where, branch, holds, refuse
 from bendml.shape.symbols import OPS, Array, Axis, axis, axis as axis_, entries, rule
 from bendml.shape.ranges import GIVEN, copied, from_to, range_of, ranged, union, view, written
 from bendml.shape.elementwise import dtypes, filled, lift, same, stored
@@ -141,7 +141,7 @@ def _between(where: Array, size: Dim) -> None:
     for end, op, limit in ((r.high, '<=', size), (r.low, '>=', -size)):
         if end is None: refuse(f'nothing bounds the place, and there are {size} entries', f'0 to {size}', r, f'np.clip(..., 0, {size})', operand=1)
         if not (verdict := holds(claim(end, op, limit))).holds:
-            refuse(f'the place {end} of {size} entries', f'{end} {op} {limit}', end, f'add where=["{end} {op} {limit}"], or test it first' if verdict.fails_at else '', verdict, 1)
+            refuse(f'the place {end} of {size} entries', f'{end} {op} {limit}', end, add_where(claim(end, op, limit)) if verdict.fails_at else '', verdict, 1)
 
 
 # %% [markdown]

@@ -14,7 +14,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
-from bendml.shape.trace import holds, refuse
+from bendml.shape.trace import add_where, holds, refuse
 from bendml.shape.symbols import Array, as_dim, axis, entries, number, perform
 from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged
 from bendml.shape.elementwise import broadcast, filled, lift, same
@@ -77,7 +77,7 @@ def _whole_numbers(given: dict, args: tuple) -> Range:
     if None in (low.low, high.high): return UNBOUNDED
     if low.low == low.high and high.low == high.high and not (verdict := holds(claim(high.high - last, '>=', low.low))).holds:
         refuse(f'no number from {low.low} to {high.high - last}', f'{low.low} <= {high.high - last}', high.high - last,
-               f'add where=["{low.low} <= {high.high - last}"], or test it first' if verdict.fails_at else '', verdict)
+               add_where(claim(low.low, '<=', high.high - last)) if verdict.fails_at else '', verdict)
     return Range(low.low, high.high - last)
 
 
@@ -134,7 +134,7 @@ def choice(a, size=None, replace=True, p=None, axis=0, shuffle=True):
     if p is not None and not (verdict := same(n, _row(p, 3).axes[0].size)).holds: refuse('a probability for each', f'Vec<{n}>', lift(p), verdict=verdict)
     wanted = entries(Array(map(new_axis, shape)))
     if replace is not True and not (verdict := holds(claim(wanted, '<=', n))).holds:
-        refuse(f'{wanted} of {n} without replacement', f'{wanted} <= {n}', wanted, f'add where=["{wanted} <= {n}"], or test it first' if verdict.fails_at else '', verdict)
+        refuse(f'{wanted} of {n} without replacement', f'{wanted} <= {n}', wanted, add_where(claim(wanted, '<=', n)) if verdict.fails_at else '', verdict)
     made = Array((*x.axes[:i], *map(new_axis, shape), *x.axes[i + 1:]), x.dtype)
     return ranged(made, below(n)) if one else copied(x, made)
 

@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import contextlib, functools, math, operator, os, random, sys, time, types, warnings
+import contextlib, functools, math, operator, os, random, re, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from bendml.shape.facts import claim
 from bendml.shape.sizes import Dim
-from bendml.shape.messages import ShapeError, place_of
+from bendml.shape.messages import ShapeError, place_of, source_of
 from bendml.shape.trace import branch, choose, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
@@ -53,6 +53,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
     if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
+    if op_of(f) is not None: _empty_list(args)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})
@@ -99,6 +100,23 @@ def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
     if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
     try: return f(*args, **kwargs)
     finally: state['calls'] -= 1
+
+
+# %% [markdown]
+# A list that a loop fills is empty where the loop makes no turn, and an array of shape (0,) to NumPy, whatever its elements
+# would have been. What is refused because of that says so.
+
+# %%
+#| export
+def _empty_list(args: tuple) -> None:
+    "Note for the hint of a refusal that NumPy takes a list that has remained empty."
+    if not args or type(args[0]) is not Growing or list.__len__(args[0]) or not (why := current().state.get('without')): return
+    text = source_of(place_of(frame, 0)) if (frame := user_frame()) else ''
+    if text == '[]': return
+    if found := re.fullmatch(r'\[.* for .* in (\w+)\]', text): text = found.group(1)  # `[f(x) for x in xs]` is empty if xs is
+    test = 'if len({0}) == 0: raise ValueError("nothing given")'.format
+    how = f'test it first: {test(text)}' if text.isidentifier() else f'give it a name and test it: values = [...], and {test("values")}'
+    current().state['empty'] = f'the list is empty where {why}; {how}'
 
 
 # %%
