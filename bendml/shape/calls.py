@@ -27,7 +27,7 @@ from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from .drawing import draw
 from . import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
-                          searching)  # their rules
+                          searching, several)  # their rules
 
 # %% ../../nbs/23c_calls.ipynb #809f75b0
 ALWAYS = {np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like}
@@ -40,7 +40,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (special := _special(f)) is not None: return special(*args, **kwargs)
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
-    if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
+    if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed(a) if type(a) is Turns and a.listed else a for a in args)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
         if isinstance(f, type) and issubclass(f, np.generic): return perform('astype', (lift(args[0]), f), {})

@@ -118,9 +118,10 @@ class _Marks:
             marks.append(list.__len__(g))
             seen.append(tuple((fingerprint(v), n) for v, n in zip(list(list.__iter__(g))[start:], g.counts[start:])))
         if self.lists and len(self.trace.made) > self.made: self.trace.state['tentative'] = True
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
+        for g, (start, *_) in zip(self.lists, self.marks): g.broken |= kind is GeneratorExit and list.__len__(g) > start  # a break
 
     @property
     def partly(self) -> bool:
@@ -157,7 +158,9 @@ class _Filling(_Marks):
             made = [in_turn(v, k, count, at - 1) for v in elements[first:first + len(run)]]
             if k in _names(_plain(tuple(map(fingerprint, made)))):
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
-            if len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
+            now = [*map(fingerprint, elements)]  # a later turn may have written to what an earlier one has appended
+            written = any(now[i:i + len(run)] != now[:len(run)] for i in range(0, len(now), len(run)))
+            if written or len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
             exact = all(tuple(n for _, n in s) == tuple(n for _, n in run) for s in seen)
             if not exact: self.trace.some.add(g.key)
             list.__delitem__(g, slice(start, None))

@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import logging, types, zlib
+import logging, operator, types, zlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePath
 from typing import Any, Callable
@@ -96,12 +96,22 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     "`zip`; the shortest ends it, so where lengths are not known they must be equal."
     turns = [as_turns(v) for v in values]
     if all(t is None for t in turns): return zip(*values, strict=strict)
-    turns = [Turns(Dim(len(v)), lambda k, v=v: _alike(v)) if t is None else t for t, v in zip(turns, values)]
-    for t in turns[1:]:
+    turns = [_known(v) if t is None else t for t, v in zip(turns, values)]
+    for i, t in enumerate(turns[1:], 1):
         if not (verdict := same(t.count, turns[0].count)).holds:
-            refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
-                   verdict, given='the rest is needed')
+            lost = 'strict=True raises a ValueError' if strict else 'the shortest ends the loop, and the rest is lost'
+            refuse('zip() of different lengths', turns[0].count, t.count, f'{lost}; if they are equally long, say so first: assert len({{0}}) == len({{{i}}})',
+                   verdict, given='' if strict else 'the rest is needed')
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
+
+
+# %%
+#| export
+def _known(values: Any) -> Turns:
+    "The turns of an iterable whose length is known."
+    if operator.length_hint(values, -1) < 0: refuse(f'zip() of a {type(values).__name__}, which does not say how long it is', hint='make it a list first; in place of a counter, write enumerate')
+    values = list(values)
+    return Turns(Dim(len(values)), lambda k: _alike(values))
 
 
 # %%
@@ -142,6 +152,8 @@ class Growing(list):
         trace = current()
         self.counts = counts or [Dim(1)]*super().__len__()
         self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
+        self.broken = False   # has a loop that fills it ended early?
+        self.several = False  # does it stand for several lists?
         self.key = (frame.f_code, frame.f_lasti) if (frame := user_frame()) else None  # where it is made: the same on every path
         trace.state.setdefault('lists', []).append(self)
 
@@ -160,9 +172,13 @@ class Growing(list):
         return self
 
     def append(self, value):
+        if self.several: self._refuse_change()
         self.dirty |= current().state.get('depth', 0) > self.depth
         super().append(value)
         self.counts.append(Dim(1))
+
+    def _refuse_change(self):
+        refuse('a list that stands for several is changed', hint='make each list in full before it is put among the others, or fill an array: out[i, j] = ...')
 
     def extend(self, values):
         for v in values: self.append(v)
@@ -182,6 +198,7 @@ def _only_plain(name: str):
         if not self.plain():
             self._readable()
             refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+        if changes and self.several: self._refuse_change()
         if changes and current().state.get('depth', 0) > self.depth:
             refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
         result = own(self, *args, **kwargs)
@@ -292,7 +309,19 @@ def _one_of(values: list, reason: str, hint: str = '') -> Any:
     marks = [fingerprint(v) for v in values]
     if any(_plain(m) != _plain(marks[0]) for m in marks): refuse(reason, hint=hint)
     if any(m != marks[0] for m in marks): _forget_in(values[0])
-    return values[0]
+    return _stand_in(values[0])
+
+
+# %%
+#| export
+def _stand_in(value: Any) -> Any:
+    "Another one of the same kind: of two masks that look alike each picks a number of its own, and what one list gets the others do not."
+    if type(value) is Array: return view(value, Array(value.axes, value.dtype, value.lost, value.sure))
+    if type(value) is tuple or hasattr(value, '_fields'): return type(value)(*map(_stand_in, value)) if hasattr(value, '_fields') else tuple(map(_stand_in, value))
+    if not isinstance(value, Growing): return value
+    made = Growing(list.__iter__(value), list(value.counts))
+    made.dirty, made.several = value.dirty, True
+    return made
 
 
 # %%

@@ -1,0 +1,148 @@
+# %%
+#| default_exp shape.several
+
+# %% [markdown]
+# # One of several
+# > An element or a slice of a list whose length is not known, and Python's ways to go through several things.
+
+# %% [markdown]
+# The backward pass of a network goes through its layers from the last to the first, beside what the forward pass has kept:
+# `for w, a in zip(reversed(ws), reversed(ins))`, or `for i in reversed(range(len(ws)))`. Nobody knows how many layers there
+# are. But where all elements of a list are alike, one stands for each of them, and a slice of it is a shorter list.
+
+# %%
+#| hide
+#| export
+import functools, itertools
+from typing import Any, Callable
+
+import numpy as np
+
+from bendml.shape.sizes import Dim
+from bendml.shape.facts import assume, claim
+from bendml.shape.trace import branch, current, holds, refuse
+from bendml.shape.symbols import Array, Size, as_dim, axis, number, size_value
+from bendml.shape.ranges import as_size, unknown
+from bendml.shape.states import FEWER, Growing, Turns, _alike, _forget_in, _stand_in, as_turns, backwards, zipped
+
+
+# %% [markdown]
+# ## An element
+#
+# An index must lie inside. At the ends of a list, before and behind what a loop has appended, it is known which element is meant;
+# elsewhere all elements must be alike.
+
+# %%
+#| export
+def _place(count: Dim, i: Any) -> Dim:
+    "The place that an index means, from the front; refused where it may lie outside."
+    at = as_size(i) if type(i) is Array and not i.axes and i.dtype.kind in 'iu' else as_dim(i)
+    if at is None: refuse('part of several values, of which it is not known how many there are', hint='write a for loop')
+    if at.const is not None and at.const < 0: at = count + at
+    if not (holds(claim(at, '>=', 0)).holds and holds(claim(at, '<', count)).holds):
+        refuse(f'element {i} of several values, and there may be fewer',
+               hint=FEWER if type(i) is int else 'let it count to the length of this list, or say first: assert len(...) == len(...)')
+    return at
+
+
+# %%
+#| export
+def _solid(value: Any) -> bool:
+    "Is it nothing that could be changed to have another shape?"
+    if isinstance(value, tuple): return all(map(_solid, value))
+    return type(value) in (Array, Size) or isinstance(value, int | float | complex | str | np.generic | type(None))
+
+
+# %%
+#| export
+def _at_an_end(g: Growing, from_front: Dim, from_back: Dim) -> int | None:
+    "The number of the element in `g` if it is surely this one: all before it, or all behind, are single ones."
+    for place, turned in ((from_front.const, False), (from_back.const, True)):
+        counts = g.counts[::-1] if turned else g.counts
+        if place is not None and 0 <= place < len(counts) and all(c == 1 for c in counts[:place + 1]): return ~place if turned else place
+
+
+# %%
+#| export
+def _element(g: Growing, i: Any) -> Any:
+    if g.dirty: return _last(g, i)
+    at = _place(g.total(), i)
+    if (known := _at_an_end(g, at, g.total() - 1 - at)) is not None: return list.__getitem__(g, known)
+    value = g.any_element()
+    return value if _solid(value) else refuse('one of several lists or objects that a loop has made', hint='loop over them')
+
+
+# %% [markdown]
+# While a loop fills a list, its last element can be read: `acts.append(f(acts[-1]))`. In any later turn that is what the turn
+# before it has appended, and that all turns append alike is checked when the loop ends. Of its numbers nothing is known.
+
+# %%
+#| export
+def _last(g: Growing, i: Any) -> Any:
+    if as_dim(i) != -1 or g.broken or current().state.get('depth', 0) <= g.depth: g._readable()
+    values = list(list.__iter__(g))
+    if not values or not holds(claim(sum(g.counts, Dim(0)), '>=', 1)).holds: refuse('the last element of a list that may be empty', hint='begin with one that holds something, or keep the last element in a variable')
+    if g.counts[-1] != 1 and len(values) > 1: g._readable()
+    if not _solid(values[-1]): g._readable()
+    _forget_in(values[-1])
+    return _any_number(values[-1])
+
+
+# %%
+#| export
+def _any_number(value: Any) -> Any:
+    "A value like this one, with other numbers."
+    if type(value) in (Size, int, float, bool): return number(int if type(value) is Size else type(value))
+    if isinstance(value, tuple): return type(value)(*map(_any_number, value)) if hasattr(value, '_fields') else tuple(map(_any_number, value))
+    return _stand_in(value)
+
+
+# %% [markdown]
+# ## A slice
+
+# %%
+#| export
+def _left(count: Dim, s: slice) -> Dim:
+    "How many of so many things a slice leaves."
+    return Array([axis(count)])[s].axes[0].size
+
+
+# %%
+#| export
+def _part(g: Growing, s: slice) -> Growing:
+    total = g.total()
+    if s.start is s.stop is None and s.step in (None, 1, -1): return Growing(list(list.__iter__(g))[::s.step], g.counts[::s.step])
+    value, count = g.any_element(), _left(total, s)
+    return Growing([value], [count]) if branch(claim(count, '>=', 1), False) else Growing()
+
+
+# %%
+#| export
+def _item(own: Callable) -> Callable:
+    def item(self, i):
+        if self.plain(): return own(self, i)
+        return _part(self, i) if isinstance(i, slice) else _element(self, i)
+    return item
+
+def _turned(own: Callable) -> Callable:
+    def reverse(self):
+        if self.plain() or self.dirty or current().state.get('depth', 0) > self.depth: return own(self)
+        values, counts = list(list.__iter__(self))[::-1], self.counts[::-1]
+        list.__setitem__(self, slice(None), values)
+        self.counts = counts
+    return reverse
+
+Growing.__getitem__, Growing.reverse = _item(Growing.__getitem__), _turned(Growing.reverse)
+
+
+# %%
+#| export
+def _of_turns(turns: Turns, i: Any) -> Any:
+    "An element of several values, or a part of a list that is a parameter."
+    if not isinstance(i, slice): return turns.item(_place(turns.count, i))
+    if not turns.listed: return backwards(turns) if (i.start, i.stop, i.step) == (None, None, -1) else refuse('part of several values, of which it is not known how many there are', hint='write a for loop')
+    part = Turns(_left(turns.count, i), turns.item)
+    part.listed = turns.listed
+    return part
+
+Turns.__getitem__ = _of_turns
