@@ -195,13 +195,17 @@ def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value)
 
 # %% ../../nbs/23c_calls.ipynb #c7412fd5
 def _listed(values: Any = ()) -> Any:
-    if isinstance(values, Growing): return Growing(list.__iter__(values._readable()), list(values.counts))
+    if isinstance(values, Growing): return values[:]
     turns = as_turns(values)
     return Growing(values) if turns is None else comprehension(lambda: [v for v in each(turns, 'list', 1)])
 
 # %% ../../nbs/23c_calls.ipynb #4388cf38
 def _tupled(values: Any = ()) -> Any:
     return tuple(values) if as_turns(values) is None else refuse('a tuple of an unknown number of values')
+
+# %% ../../nbs/23c_calls.ipynb #b9978ecf
+def _set_of(values: Any = ()) -> Any:
+    return set(values) if as_turns(values) is None else refuse('a set of an unknown number of values', hint='np.unique(...) has each number once')
 
 # %% ../../nbs/23c_calls.ipynb #b8d5a359
 def _mapped(f: Callable, *values: Any) -> Any:
@@ -268,7 +272,7 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 # %% ../../nbs/23c_calls.ipynb #73c9b430
 SPECIAL: dict[Any, Callable] = {
     len: _length, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
-    float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
+    float: _float, int: _int, list: _listed, tuple: _tupled, set: _set_of, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed,
     round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),

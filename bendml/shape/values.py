@@ -57,7 +57,7 @@ def _many(inner: Any, put: Callable[[Dim], Dim]) -> Turns:
         if not holds(claim(turns.count, '>=', 1)).holds: refuse('there may be no array in it', hint=FEWER)
         if any_size or not isinstance(inner, ArraySpec): refuse('their sizes may differ', hint='name the size, instead of Any')
         return Growing([item(0)], [turns.count])
-    turns = Turns(unknown('n', told=f'the length of a {ManySpec(inner)}').size, item)
+    turns = Turns(unknown('n', told=f'the length of a list of {inner}').size, item)
     turns.listed = listed
     return turns
 

@@ -37,6 +37,7 @@ from bendml.shape.opaque import Opaque, told
 # %%
 #| export
 RULE = 'put this into a function f of its own, and write @rule(f) above one with its parameters that returns np.zeros(...) of the right shape'
+KEYS = 'append to a list, and np.stack it after the loop; or fill an array with a row for each: for i, c in enumerate(np.unique(y)): out[i] = ...; np.unique(y, return_counts=True) counts'
 
 
 # %%
@@ -119,7 +120,7 @@ class Size:
     def __str__(self): return told(str(self.dim))
     __repr__ = __str__
     def __format__(self, spec): return told(str(self.dim))
-    def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set')
+    def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set', hint=KEYS)
     def _no_value(self, *_): refuse(f'the value of the size {self} is needed here, and it is not known until the program runs',
                                     hint=f'what needs it is not traced; {RULE}')
     __index__ = __int__ = _no_value
@@ -190,7 +191,7 @@ class Array:
         object.__setattr__(self, 'sure', sure or self.dtype == bool)  # is it of this dtype, or only of one that behaves alike?
 
     __class__ = property(lambda self: np.ndarray)
-    __hash__ = None
+    def __hash__(self): refuse('an array is used as a key of a dictionary or set' if self.axes else 'a number that is not known is used as a key of a dictionary or set', hint=KEYS)
     def __setattr__(self, name, value):
         refuse(f'an array\'s `{name}` is assigned', hint='write x = x.reshape(...) or x.astype(...)')
     sizes = property(lambda self: tuple(a.size for a in self.axes))

@@ -100,7 +100,9 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     for i, t in enumerate(turns[1:], 1):
         if not (verdict := same(t.count, turns[0].count)).holds:
             lost = 'strict=True raises a ValueError' if strict else 'the shortest ends the loop, and the rest is lost'
-            refuse('zip() of different lengths', turns[0].count, t.count, f'{lost}; if they are equally long, say so first: assert len({{0}}) == len({{{i}}})',
+            more = (t.count - turns[0].count).const
+            so = f'assert len({{0}}) == len({{{i}}}), if it is so' if more is None else f'leave out what is not meant of the longer one: [:-{abs(more)}] or [{abs(more)}:]'
+            refuse('zip() of different lengths', turns[0].count, t.count, f'{lost}; write before it: {so}' if more is None else f'{lost}; {so}',
                    verdict, given='' if strict else 'the rest is needed')
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
 
@@ -154,10 +156,11 @@ class Growing(list):
         self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
         self.broken = False   # has a loop that fills it ended early?
         self.several = False  # does it stand for several lists?
+        self.mixed = False    # has a loop put something in front?
         self.key = (frame.f_code, frame.f_lasti) if (frame := user_frame()) else None  # where it is made: the same on every path
         trace.state.setdefault('lists', []).append(self)
 
-    def plain(self) -> bool: return not self.dirty and all(c == 1 for c in self.counts)
+    def plain(self) -> bool: return not self.dirty and not self.mixed and all(c == 1 for c in self.counts)
     def total(self) -> Dim: return sum((self._readable().counts), Dim(0))
     def counted(self) -> list[tuple[Any, Dim]]: return list(zip(list.__iter__(self._readable()), self.counts))
 
@@ -235,7 +238,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     inside = lambda v: fingerprint(v, (*seen, id(value)))
     if isinstance(value, Growing):
         if any(value is g for g in trace.state.get('filling', ())): return 'filling', id(value)
-        return 'list', value.dirty, tuple((inside(v), c) for v, c in zip(list.__iter__(value), value.counts))
+        return 'list', (value.dirty, value.mixed), tuple((inside(v), c) for v, c in zip(list.__iter__(value), value.counts))
     if isinstance(value, dict): return 'dict', tuple((repr(k), inside(v)) for k, v in value.items())
     if isinstance(value, list | tuple): return type(value).__name__, tuple(map(inside, value))
     if isinstance(value, set | frozenset): return 'set', repr(sorted(map(repr, value)))
@@ -320,7 +323,7 @@ def _stand_in(value: Any) -> Any:
     if type(value) is tuple or hasattr(value, '_fields'): return type(value)(*map(_stand_in, value)) if hasattr(value, '_fields') else tuple(map(_stand_in, value))
     if not isinstance(value, Growing): return value
     made = Growing(list.__iter__(value), list(value.counts))
-    made.dirty, made.several = value.dirty, True
+    made.dirty, made.mixed, made.several = value.dirty, value.mixed, True
     return made
 
 

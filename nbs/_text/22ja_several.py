@@ -41,7 +41,7 @@ def _place(count: Dim, i: Any) -> Dim:
     if at.const is not None and at.const < 0: at = count + at
     if not (holds(claim(at, '>=', 0)).holds and holds(claim(at, '<', count)).holds):
         refuse(f'element {i} of several values, and there may be fewer',
-               hint=FEWER if type(i) is int else 'let it count to the length of this list, or say first: assert len(...) == len(...)')
+               hint='go to the length of this list; or write before the loop: assert len(...) == len(...)' if current().state.get('depth') else FEWER)
     return at
 
 
@@ -57,7 +57,7 @@ def _solid(value: Any) -> bool:
 #| export
 def _at_an_end(g: Growing, from_front: Dim, from_back: Dim) -> int | None:
     "The number of the element in `g` if it is surely this one: all before it, or all behind, are single ones."
-    for place, turned in ((from_front.const, False), (from_back.const, True)):
+    for place, turned in () if g.mixed else ((from_front.const, False), (from_back.const, True)):
         counts = g.counts[::-1] if turned else g.counts
         if place is not None and 0 <= place < len(counts) and all(c == 1 for c in counts[:place + 1]): return ~place if turned else place
 
@@ -79,7 +79,7 @@ def _element(g: Growing, i: Any) -> Any:
 # %%
 #| export
 def _last(g: Growing, i: Any) -> Any:
-    if as_dim(i) != -1 or g.broken or current().state.get('depth', 0) <= g.depth: g._readable()
+    if as_dim(i) != -1 or g.broken or g.mixed or current().state.get('depth', 0) <= g.depth: g._readable()
     values = list(list.__iter__(g))
     if not values or not holds(claim(sum(g.counts, Dim(0)), '>=', 1)).holds: refuse('the last element of a list that may be empty', hint='begin with one that holds something, or keep the last element in a variable')
     if g.counts[-1] != 1 and len(values) > 1: g._readable()
@@ -111,7 +111,10 @@ def _left(count: Dim, s: slice) -> Dim:
 #| export
 def _part(g: Growing, s: slice) -> Growing:
     total = g.total()
-    if s.start is s.stop is None and s.step in (None, 1, -1): return Growing(list(list.__iter__(g))[::s.step], g.counts[::s.step])
+    if s.start is s.stop is None and s.step in (None, 1, -1):
+        made = Growing(list(list.__iter__(g))[::s.step], g.counts[::s.step])
+        made.mixed = g.mixed
+        return made
     value, count = g.any_element(), _left(total, s)
     return Growing([value], [count]) if branch(claim(count, '>=', 1), False) else Growing()
 
@@ -132,7 +135,14 @@ def _turned(own: Callable) -> Callable:
         self.counts = counts
     return reverse
 
-Growing.__getitem__, Growing.reverse = _item(Growing.__getitem__), _turned(Growing.reverse)
+def _put_in_front(own: Callable) -> Callable:
+    def insert(self, i, value):
+        if as_dim(i) != 0 or current().state.get('depth', 0) <= self.depth: return own(self, i, value)
+        self.append(value)
+        self.mixed = True  # where an element stands is not known any more
+    return insert
+
+Growing.__getitem__, Growing.reverse, Growing.insert = _item(Growing.__getitem__), _turned(Growing.reverse), _put_in_front(Growing.insert)
 
 
 # %%

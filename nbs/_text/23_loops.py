@@ -24,7 +24,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
-from bendml.shape.symbols import Array, Size, number
+from bendml.shape.symbols import KEYS, Array, Size, number
 from bendml.shape.ranges import Range, range_of, ranged, union, unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
@@ -191,6 +191,23 @@ def in_turn(value: Any, k: str, count: Dim, done: int = 0) -> Any:
 
 # %%
 #| export
+def found_anew(value: Any, own: set[str]) -> Any:
+    "A size that each turn finds anew, `[int(row.argmax()) for row in x]`, as a number between its bounds."
+    if type(value) is tuple: return tuple(found_anew(v, own) for v in value)
+    if type(value) is not Size or not (names := names_of(value.dim) & own): return value
+    least = current().facts.least(min(names))
+    name, ends = named(min(names)), {1: None if least is None else Dim(least), -1: None}
+    for c in current().facts.claims:
+        factor = dict(c.dim.terms).get(((min(names), 1),), 0)
+        rest = c.dim - factor*name
+        if c.kind == '>=' and factor in ends and not names_of(rest) & own: ends[factor] = -factor*rest
+    beyond = value.dim - name
+    low, high = (None if end is None or names_of(beyond) & own else end + beyond for end in ends.values())
+    return ranged(number(int), Range(low, high))
+
+
+# %%
+#| export
 class _Filling(_Marks):
     "What the turns have appended to the lists, written down as so many times the same."
     def close(self, count: Dim, k: str = '') -> None:
@@ -335,7 +352,7 @@ def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
     if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
-    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
+    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a list, [...], which np.stack takes; ' + KEYS if kind == 'dict' else 'write a list, [...]; the different ones of an array are np.unique(...)')
     if not branch(claim(turns.count, '>=', 1)): return
     trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
     with _Filling(sys._getframe(1).f_lineno) as lists:
@@ -374,7 +391,7 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     if not values: return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]
+    values = [found_anew(reduce(lambda v, k: in_turn(v, k, count), ks, v), own) for v in values]
     if len(values) == 2: values = [_either(*values)]
     varies = any(ks & _names(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
     for v in values:

@@ -150,7 +150,7 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         local |= {*tb.tb_frame.f_code.co_cellvars}
         tb = tb.tb_next
     text = str(e).replace(' (expected ', ', expected ').replace("'Array'", "'ndarray'").replace("'Size'", "'int'")
-    known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text))
+    known = tuple(dict.fromkeys(c.text for c in trace.facts.claims if c.text and "'" not in c.text))
     hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
     if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
