@@ -18,7 +18,7 @@ from .sizes import Dim, names_of, substitute
 from .facts import claim
 from .trace import branch, current, holds, refuse, user_frame
 from .opaque import Opaque
-from .symbols import OPS, Array, Size, as_dim, one_entry, size_value
+from .symbols import OPS, OWN_LOOP, Array, Size, as_dim, one_entry, size_value
 from .ranges import as_size, forget, range_of, view
 from .elementwise import same
 
@@ -29,7 +29,7 @@ class Turns:
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
     listed = None  # for several values that are a parameter: the list that NumPy may take
     def __iter__(self):
-        refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
+        refuse('something that is not traced goes through an unknown number of values', hint=OWN_LOOP)
     def __len__(self): refuse('the length of this is not known here')
     def __bool__(self): return branch(claim(self.count, '>=', 1))
     def __getitem__(self, i):
@@ -322,9 +322,13 @@ def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
     for name, mark in second.items():
         before = _shifted(first.get(name), step)
         if before == _shifted(mark, {}): continue
+        if before and before[0] == mark[0] == 'tuple' and len(before[1]) == len(mark[1]):  # which of its parts?
+            parts = [(a, b, i) for i, (a, b) in enumerate(zip(before[1], _shifted(mark[1], {}))) if a != b]
+            i = min(parts, key=lambda p: p[0][0] == p[1][0] and p[1][0] in ('int', 'float', 'counter'))[2]  # a number, if it is no other
+            name, before, mark = f'{name}[{i}]', before[1][i], mark[1][i]
         what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
         if _plain(before) == _plain(mark): what = 'its numbers'
-        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool') else str(m and m[0])
+        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool', 'str') else str(m and m[0])
                  for m in (before, mark)]
         hint = 'the loop runs an unknown number of times, so a counter or flag has no known value; if no shape needs it, begin with np.zeros(())'
         if what == 'its shape': hint = 'append to a list, and np.stack it after the loop'

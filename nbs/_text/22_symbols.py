@@ -37,6 +37,8 @@ from bendml.shape.opaque import Opaque, told
 # %%
 #| export
 RULE = 'put this into a function f of its own, and write @rule(f) above one with its parameters that returns np.zeros(...) of the right shape'
+OWN_LOOP = 'write what it does as a for loop of your own, or as a list, [... for v in ...]'
+AS_KEY = 'an array, or one of its numbers, is used as a key of a dictionary or set'
 KEYS = 'append to a list, and np.stack it after the loop; or fill an array with a row for each: for i, c in enumerate(np.unique(y)): out[i] = ...; np.unique(y, return_counts=True) counts'
 
 
@@ -191,7 +193,7 @@ class Array:
         object.__setattr__(self, 'sure', sure or self.dtype == bool)  # is it of this dtype, or only of one that behaves alike?
 
     __class__ = property(lambda self: np.ndarray)
-    def __hash__(self): refuse('an array is used as a key of a dictionary or set' if self.axes else 'a number that is not known is used as a key of a dictionary or set', hint=KEYS)
+    def __hash__(self): raise TypeError(AS_KEY)
     def __setattr__(self, name, value):
         refuse(f'an array\'s `{name}` is assigned', hint='write x = x.reshape(...) or x.astype(...)')
     sizes = property(lambda self: tuple(a.size for a in self.axes))
@@ -473,8 +475,7 @@ def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')
     if self.axes[0].size.const is None:
-        refuse(f'iteration over an axis of size {self.axes[0].size}, in code that is not traced',
-               hint='write a for loop in the traced function')
+        refuse(f'something that is not traced goes through an axis of size {self.axes[0].size}', hint=OWN_LOOP)
     return iter([self[i] for i in range(self.axes[0].size.const)])
 
 

@@ -23,7 +23,7 @@ from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import Array, Size, as_dim, axis, number, size_value
 from bendml.shape.ranges import as_size, unknown
-from bendml.shape.states import FEWER, Growing, Turns, _alike, _forget_in, _stand_in, as_turns, backwards, zipped
+from bendml.shape.states import FEWER, Growing, Turns, _forget_in, _known, _stand_in, as_turns, backwards, symbolic_range
 
 
 # %% [markdown]
@@ -156,3 +156,89 @@ def _of_turns(turns: Turns, i: Any) -> Any:
     return part
 
 Turns.__getitem__ = _of_turns
+
+
+# %% [markdown]
+# ## Every combination
+#
+# `itertools.product(range(n), range(m))` and `np.ndindex(n, m)` are two loops, one in the other, written as one. So a turn gets
+# any index of each axis.
+
+# %%
+#| export
+def _any_place(least: Dim, count: Dim) -> Dim:
+    "Any number from `least` to `count - 1`, in a turn that may be any."
+    if (count - least) == 1: return least
+    i = unknown('i', None, 'an index in a turn of the loop in {at}').size
+    current().facts = assume(assume(current().facts, claim(i, '>=', least)), claim(i, '<=', count - 1))
+    return i
+
+
+# %%
+#| export
+def _exactly(values: Any) -> Turns:
+    "The turns of an iterable; those of a range give each number."
+    return Turns(Dim(len(values)), lambda k: size_value(values.start + k*values.step)) if isinstance(values, range) else as_turns(values) or _known(values)
+
+
+# %%
+#| export
+def product(*values: Any, repeat: int = 1) -> Any:
+    "`itertools.product`."
+    if all(as_turns(v) is None for v in values): return itertools.product(*values, repeat=repeat)
+    turns = [_exactly(v) for v in values]*repeat
+    if not all(branch(claim(t.count, '>=', 1)) for t in turns): return ()
+    return Turns(functools.reduce(Dim.__mul__, (t.count for t in turns), Dim(1)), lambda k: tuple(t.item(_any_place(Dim(0), t.count)) for t in turns))
+
+
+# %%
+#| export
+def combinations(values: Any, r: int) -> Any:
+    "`itertools.combinations`, of two."
+    if (turns := as_turns(values)) is None: return itertools.combinations(values, r)
+    if r != 2: refuse(f'combinations of {r}', hint='write a loop in a loop: for i in range(len(x)): for j in range(i): ...')
+    if not branch(claim(turns.count, '>=', 2)): return ()
+    def item(_: Any) -> tuple:
+        i = _any_place(Dim(0), turns.count - 1)
+        return turns.item(i), turns.item(_any_place(i + 1, turns.count))
+    return Turns(turns.count*(turns.count - 1)//2, item)
+
+
+# %%
+#| export
+def pairwise(values: Any) -> Any:
+    "`itertools.pairwise`: each element and the one after it."
+    turns = as_turns(values)
+    if turns is None: return itertools.pairwise(values)
+    return Turns(turns.count - 1, lambda k: (turns.item(k), turns.item(k + 1))) if branch(claim(turns.count, '>=', 2)) else ()
+
+
+# %%
+#| export
+def ndindex(*shape: Any) -> Any:
+    "`np.ndindex`."
+    if len(shape) == 1 and isinstance(shape[0], tuple | list): shape = tuple(shape[0])
+    return product(*map(symbolic_range, shape))
+
+def ndenumerate(values: Any) -> Any:
+    "`np.ndenumerate`: each index, and the number there."
+    if type(values) is not Array: return np.ndenumerate(values)
+    places = ndindex(*values.shape)
+    if not isinstance(places, Turns): return [(at, values[at]) for at in places]
+    def item(k: Dim) -> tuple:
+        at = places.item(k)
+        return at, values[at]
+    return Turns(places.count, item)
+
+
+# %%
+from bendml.shape.trace import Trace, tracing
+n, m = Dim('n'), Dim('m')
+with tracing(Trace()):
+    layers = Growing([number(), Array([axis(m)]), Array([axis(m)])], [Dim(1), Dim(1), n])
+    print(layers[0], layers[-n], layers[::-1].total())
+
+# %% [markdown]
+# ## What this does not show
+#
+# A list of lists that a loop has made, and elements of different shapes: these are looped over, or put into lists of their own.

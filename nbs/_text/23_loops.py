@@ -24,7 +24,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
 from bendml.shape.trace import branch, current, refuse
-from bendml.shape.symbols import KEYS, Array, Size, number
+from bendml.shape.symbols import Array, Size, number
 from bendml.shape.ranges import Range, range_of, ranged, union, unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
@@ -352,7 +352,7 @@ def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
     if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
-    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a list, [...], which np.stack takes; ' + KEYS if kind == 'dict' else 'write a list, [...]; the different ones of an array are np.unique(...)')
+    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a list, [...], which np.stack takes; np.unique(y, return_counts=True) counts' if kind == 'dict' else 'write a list, [...]; the different ones of an array are np.unique(...)')
     if not branch(claim(turns.count, '>=', 1)): return
     trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
     with _Filling(sys._getframe(1).f_lineno) as lists:
