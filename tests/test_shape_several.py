@@ -1,5 +1,5 @@
 "Lists that a loop fills, read one by one and backwards; other ways to go through several things: what is accepted runs, its wrong twins are refused."
-import itertools
+import functools, itertools
 import numpy as np, pytest
 from bendml.shape import Int, Mat, ShapeError, Vec, dims, typed
 from tests.test_shape_trace import define, refused
@@ -137,3 +137,69 @@ def test_labels_as_keys(body, says):
 ])
 def test_a_row_for_each_label(body):
     assert define(KEYED + body, k=k)(np.ones((4, 2)), np.array([3, 5, 3, 9])).shape == (3, 2)
+
+
+ROUND = '@typed\ndef f(g: Mat[n, d], ws: list[Mat[d, d]]) -> '
+SPACE = dict(itertools=itertools, functools=functools)
+AS_LOOPS = {  # a result's annotation and the body
+    'ndindex': ('Mat[n, d]', 'out = np.zeros_like(g)\n    for i, j in np.ndindex(g.shape):\n        if i > 0 and j + 1 < g.shape[1]: out[i, j] = g[i - 1, j + 1]\n    return out'),
+    'ndindex of numbers': ('Mat[n, d]', 'out = np.zeros_like(g)\n    for i, j in np.ndindex(len(g), g.shape[1]): out[i, j] = g[i, j]\n    return out'),
+    'ndenumerate': ('Mat[d, n]', 'out = np.zeros(g.shape[::-1])\n    for (i, j), v in np.ndenumerate(g): out[j, i] = v\n    return out'),
+    'product': ('Mat[n, d]', 'for i, j in itertools.product(range(len(g)), range(g.shape[1])): g[i, j] += 1\n    return g'),
+    'product of rows': ('Vec["n*n"]', 'return np.array([a @ b for a, b in itertools.product(g, repeat=2)])'),
+    'product that is listed': ('Mat[n, d]', 'ij = list(itertools.product(range(len(g)), range(g.shape[1])))\n    for i, j in ij: g[i, j] += 1\n    return g'),
+    'pairs': ('Vec["n*(n - 1)//2"]', 'return np.array([np.linalg.norm(a - b) for a, b in itertools.combinations(g, 2)])'),
+    'pairwise': ('Mat["n - 1", d]', 'return np.array([b - a for a, b in itertools.pairwise(g)]) if len(g) > 1 else np.zeros((0, g.shape[1]))'),
+    'reduce': ('Mat[n, d]', 'return functools.reduce(lambda h, w: np.tanh(h @ w), ws, g)'),
+    'reduce of rows': ('Vec[d]', 'return functools.reduce(np.maximum, g)'),
+    'sorted': ('Mat[n, d]', 'return np.array(sorted(g, key=lambda r: r[0]))'),
+}
+
+@pytest.mark.parametrize('name', AS_LOOPS)
+def test_loops_by_another_name(name):
+    result, body = AS_LOOPS[name]
+    f = define(f'{ROUND}{result}:\n    {body}', **SPACE)
+    for rows, cols in ((1, 1), (1, 3), (3, 1), (4, 3)): f(np.arange(12.0)[:rows*cols].reshape(rows, cols), [np.eye(cols)]*2)  # the result is checked
+
+
+NOT_LOOPS = {  # what is changed in one of these, and what is said of it
+    'the other way round': ('ndindex of numbers', 'g[i, j]', 'g[j, i]', 'of an axis of size'),
+    'the indices exchanged': ('ndenumerate', 'out[j, i]', 'out[i, j]', 'of an axis of size'),
+    'beyond the end': ('ndindex', 'j + 1 < g', 'j < g', 'of an axis of size d'),
+    'beyond the other axis': ('product', 'range(g.shape[1])', 'range(len(g))', 'of an axis of size d'),
+    'every pair of one': ('product of rows', 'repeat=2', 'repeat=1', ''),
+    'negative lengths': ('product of rows', 'a @ b for a, b in itertools.product(g, repeat=2)', 'g[0, 0] for i, j in itertools.product(range(1, len(g)), range(2, len(g)))', 'size'),
+    'pairs of equals': ('pairs', 'combinations(g, 2)', 'product(g, g)', 'not'),
+    'a row too many': ('pairwise', 'itertools.pairwise(g)', 'zip(g, g)', 'not n - 1'),
+    'grows': ('reduce', 'np.tanh(h @ w)', 'np.hstack([h, h])', 'changes its shape|not d'),
+    'reduce of nothing': ('reduce', 'np.tanh(h @ w), ws, g', 'h @ w, ws', 'there may be none'),
+    'rows have no order': ('sorted', ', key=lambda r: r[0]', '', 'have no order'),
+}
+
+@pytest.mark.parametrize('what', NOT_LOOPS)
+def test_wrong_loops_by_another_name(what):
+    name, right, wrong, says = NOT_LOOPS[what]
+    result, body = AS_LOOPS[name]
+    assert right in body
+    e = refused(f'{ROUND}{result}:\n    {body.replace(right, wrong)}', **SPACE)
+    assert any(s in str(e) for s in says.split('|')), e
+
+
+def test_what_is_no_loop_says_what_to_write():
+    for body, hint in (('list(itertools.accumulate(g))', 'np.cumsum'), ('list(itertools.combinations(g, 3))', 'a loop in a loop'), ('set(g[0])', 'np.unique'),
+                       ('list(itertools.chain(g, g))', 'a for loop of your own')):
+        assert hint in refused(f'{ROUND}Mat[n, d]:\n    {body}\n    return g', **SPACE).hint
+
+
+BEST = '@typed\ndef f(x: Mat[n, d], y: Vec[n]) -> tuple[int, float]:\n    best = (0, np.inf)\n    for j in range(x.shape[1]):\n        {}\n    return best'
+
+def test_the_parts_of_a_tuple_are_counted():
+    f = define(BEST.format('err = np.abs(x[:, j] - y).sum()\n        if err < best[1]: best = (j, err)'))
+    assert f(np.eye(3), np.eye(3)[1]) == (1, 0.0) and f(np.ones((2, 1)), np.ones(2)) == (0, 0.0)
+    for body, says in (
+            ('best = (best[0] + 1, np.append(best[1], y[0]))', 'best[1] changes its shape'),
+            ('best = (best[0] + 1, str(best[1]) + "a")', 'best'),
+            ('best = (best[0] + 1, x[:, best[0]].sum() + y[0])', 'keep what it picks'),
+            ('best = (*best, y[0])', 'best changes')):
+        e = refused(BEST.format(body))
+        assert says in str(e) and 'observed : tuple' not in str(e), e
