@@ -15,6 +15,7 @@ BACKWARD = {
     'slices': 'for w, a in zip(ws[::-1], ins[::-1]):\n        grads.append(a.T @ delta); delta = delta @ w.T\n    grads.reverse()\n    return grads',
     'an index': 'for i in reversed(range(len(ws))):\n        grads.append(ins[i].T @ delta); delta = delta @ ws[i].T\n    return list(reversed(grads))',
     'counted down': 'for i in range(len(ws) - 1, -1, -1):\n        grads.append(ins[i].T @ delta); delta = delta @ ws[i].T\n    return grads[::-1]',
+    'counted from the end': 'for i in range(len(ws)):\n        grads.append(ins[~i].T @ delta); delta = delta @ ws[-1 - i].T\n    return grads[::-1]',
     'a range turned': 'for i in range(len(ws))[::-1]:\n        grads.append(ins[i].T @ delta); delta = delta @ ws[i].T\n    return grads[::-1]',
     'put in front': 'for w, a in zip(reversed(ws), reversed(ins)):\n        grads.insert(0, a.T @ delta); delta = delta @ w.T\n    return grads',
     'numbered': 'for i, (w, a) in enumerate(zip(reversed(ws), reversed(ins))):\n        grads.append(a.T @ delta/(i + 1)); delta = delta @ w.T\n    return grads[::-1]',
@@ -51,6 +52,7 @@ WRONG = {  # what is changed in one of these, and what is said of it
     'one too many': ('all that came out', 'reversed(acts[:-1])', 'reversed(acts)', 'zip() of different lengths'),
     'one too few': ('both reversed', 'reversed(ins)', 'reversed(ins[1:])', 'zip() of different lengths'),
     'beyond the end': ('an index', 'ins[i]', 'ins[i + 1]', 'element n of'),
+    'from the end, one too far': ('counted from the end', 'ins[~i]', 'ins[~i - 1]', 'may be fewer'),
     'before the beginning': ('an index', 'ins[i]', 'ins[i - 1]', 'element'),
     'one after the last': ('by number', 'acts[len(ws)]', 'acts[len(ws) + 1]', 'element'),
     'empty without a layer': ('both reversed', 'return grads[::-1]', 'return [grads[0]]', 'element 0|index out of range'),
@@ -203,3 +205,9 @@ def test_the_parts_of_a_tuple_are_counted():
             ('best = (*best, y[0])', 'best changes')):
         e = refused(BEST.format(body))
         assert says in str(e) and 'observed : tuple' not in str(e), e
+
+
+def test_a_list_that_is_a_parameter_is_the_callers():
+    text = '@typed\ndef f(x: Mat[n, d], ws: list[Mat[d, d]]) -> list[Mat[d, d]]:\n    ws.append(x.T @ x)\n    return ws'
+    assert 'list(...)' in refused(text).hint
+    assert len(define(text.replace('ws.append', 'ws = list(ws)\n    ws.append'))(np.ones((2, 3)), [np.eye(3)])) == 2

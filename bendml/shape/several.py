@@ -16,6 +16,7 @@ from .facts import assume, claim
 from .trace import branch, current, holds, refuse
 from .symbols import Array, Size, as_dim, axis, number, size_value
 from .ranges import as_size, unknown
+from .indexing import slice_axis
 from .states import FEWER, Growing, Turns, _forget_in, _known, _stand_in, as_turns, backwards, symbolic_range
 
 # %% ../../nbs/22ja_several.ipynb #0423967a
@@ -23,10 +24,10 @@ def _place(count: Dim, i: Any) -> Dim:
     "The place that an index means, from the front; refused where it may lie outside."
     at = as_size(i) if type(i) is Array and not i.axes and i.dtype.kind in 'iu' else as_dim(i)
     if at is None: refuse('part of several values, of which it is not known how many there are', hint='write a for loop')
-    if at.const is not None and at.const < 0: at = count + at
+    if holds(claim(at, '<', 0)).holds: at = count + at
     if not (holds(claim(at, '>=', 0)).holds and holds(claim(at, '<', count)).holds):
         refuse(f'element {i} of several values, and there may be fewer',
-               hint='go to the length of this list; or write before the loop: assert len(...) == len(...)' if current().state.get('depth') else FEWER)
+               hint=FEWER if type(i) is int and not current().state.get('depth') else 'go to its own length, range(len(...)); or say first how long it is: assert len(...) == ...')
     return at
 
 # %% ../../nbs/22ja_several.ipynb #68a30209
@@ -70,7 +71,7 @@ def _any_number(value: Any) -> Any:
 # %% ../../nbs/22ja_several.ipynb #f8fcfd55
 def _left(count: Dim, s: slice) -> Dim:
     "How many of so many things a slice leaves."
-    return Array([axis(count)])[s].axes[0].size
+    return slice_axis(axis(count), s).size
 
 # %% ../../nbs/22ja_several.ipynb #92724dac
 def _part(g: Growing, s: slice) -> Growing:
@@ -116,6 +117,12 @@ def _of_turns(turns: Turns, i: Any) -> Any:
     return part
 
 Turns.__getitem__ = _of_turns
+
+# %% ../../nbs/22ja_several.ipynb #9a30874d
+def _no_change(name: str) -> Callable:
+    return lambda self, *_, **__: refuse(f'{name}() of a list that is a parameter', hint='the caller has it too: make one of your own first, list(...)')
+
+for _name in 'append extend insert pop remove clear reverse sort'.split(): setattr(Turns, _name, _no_change(_name))
 
 # %% ../../nbs/22ja_several.ipynb #e5df8f69
 def _any_place(least: Dim, count: Dim) -> Dim:

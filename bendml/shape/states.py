@@ -328,7 +328,8 @@ def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
             name, before, mark = f'{name}[{i}]', before[1][i], mark[1][i]
         what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
         if _plain(before) == _plain(mark): what = 'its numbers'
-        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool', 'str') else str(m and m[0])
+        shown = [str(m[1]) if m and len(m) > 1 and m[0] in ('int', 'array', 'float', 'bool', 'str') else
+                 f'{len(m[1])} values' if m and m[0] == 'tuple' else str(m and m[0])
                  for m in (before, mark)]
         hint = 'the loop runs an unknown number of times, so a counter or flag has no known value; if no shape needs it, begin with np.zeros(())'
         if what == 'its shape': hint = 'append to a list, and np.stack it after the loop'

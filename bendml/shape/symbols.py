@@ -91,6 +91,7 @@ class Size:
     def __rpow__(self, base): return number(float if isinstance(base, float) else int)
     def __neg__(self): return size_value(-self.dim)
     def __pos__(self): return self
+    def __invert__(self): return -self - 1
     def __abs__(self): return self if self >= 0 else -self
     def __round__(self, n=None): return self
     def __bool__(self): return self != 0

@@ -23,6 +23,7 @@ from bendml.shape.facts import assume, claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import Array, Size, as_dim, axis, number, size_value
 from bendml.shape.ranges import as_size, unknown
+from bendml.shape.indexing import slice_axis
 from bendml.shape.states import FEWER, Growing, Turns, _forget_in, _known, _stand_in, as_turns, backwards, symbolic_range
 
 
@@ -38,10 +39,10 @@ def _place(count: Dim, i: Any) -> Dim:
     "The place that an index means, from the front; refused where it may lie outside."
     at = as_size(i) if type(i) is Array and not i.axes and i.dtype.kind in 'iu' else as_dim(i)
     if at is None: refuse('part of several values, of which it is not known how many there are', hint='write a for loop')
-    if at.const is not None and at.const < 0: at = count + at
+    if holds(claim(at, '<', 0)).holds: at = count + at
     if not (holds(claim(at, '>=', 0)).holds and holds(claim(at, '<', count)).holds):
         refuse(f'element {i} of several values, and there may be fewer',
-               hint='go to the length of this list; or write before the loop: assert len(...) == len(...)' if current().state.get('depth') else FEWER)
+               hint=FEWER if type(i) is int and not current().state.get('depth') else 'go to its own length, range(len(...)); or say first how long it is: assert len(...) == ...')
     return at
 
 
@@ -104,7 +105,7 @@ def _any_number(value: Any) -> Any:
 #| export
 def _left(count: Dim, s: slice) -> Dim:
     "How many of so many things a slice leaves."
-    return Array([axis(count)])[s].axes[0].size
+    return slice_axis(axis(count), s).size
 
 
 # %%
@@ -156,6 +157,14 @@ def _of_turns(turns: Turns, i: Any) -> Any:
     return part
 
 Turns.__getitem__ = _of_turns
+
+
+# %%
+#| export
+def _no_change(name: str) -> Callable:
+    return lambda self, *_, **__: refuse(f'{name}() of a list that is a parameter', hint='the caller has it too: make one of your own first, list(...)')
+
+for _name in 'append extend insert pop remove clear reverse sort'.split(): setattr(Turns, _name, _no_change(_name))
 
 
 # %% [markdown]
@@ -232,11 +241,14 @@ def ndenumerate(values: Any) -> Any:
 
 
 # %%
+from bendml.shape.messages import ShapeError
 from bendml.shape.trace import Trace, tracing
 n, m = Dim('n'), Dim('m')
 with tracing(Trace()):
-    layers = Growing([number(), Array([axis(m)]), Array([axis(m)])], [Dim(1), Dim(1), n])
-    print(layers[0], layers[-n], layers[::-1].total())
+    layers = Growing([Array([axis(m)]), Array([axis(m)])], [Dim(1), n])
+    print(layers[0], layers[n], layers[:-1].total())
+    try: layers[n + 1]
+    except ShapeError as e: print(e)
 
 # %% [markdown]
 # ## What this does not show
