@@ -14,7 +14,7 @@ import numpy as np
 
 from .sizes import Dim, substitute
 from .facts import assume, claim
-from .trace import current, holds, refuse
+from .trace import current, holds, refuse, user_frame
 from .symbols import Array, Size, as_dim, number, size_value
 from .ranges import unknown
 from .states import _forget_in, _names, _plain, _shifted, _state, _variables, fingerprint
@@ -30,7 +30,8 @@ def put(frame: types.FrameType, name: str, value: Any) -> None:
 class Counters:
     "The variables of a function that count the turns of a loop, or something in them."
     def __init__(self, frame: types.FrameType, names: tuple[str, ...] = ()):
-        self.frame, self.line, self.least, self.floats = frame, frame.f_lineno, {}, {}
+        self.line = (frame if '__bendml__' in frame.f_globals else user_frame() or frame).f_lineno
+        self.frame, self.least, self.floats, self.tuples = frame, {}, {}, {}
         for name in names:
             value = frame.f_locals.get(name)
             if type(value) in (int, Size): self.widen(name, [('int', as_dim(value))])
@@ -39,34 +40,66 @@ class Counters:
 
     def widen(self, name: str, marks: list[tuple]) -> bool:
         "From now on the variable is any number like those that these fingerprints tell of; False if they are no numbers."
-        if all(m and m[0] == 'int' for m in marks):
-            ends = [m[1] for m in marks]
-            low = min(e.const for e in ends) if all(e.const is not None for e in ends) else 0
-            self.least[name] = low if all(holds(claim(e, '>=', low)).holds for e in ends) else None
-        elif all(map(_float, marks)): self.floats[name] = np.float64
-        else: return False
+        kind = _kind(marks)
+        if kind == 'float': self.floats[name] = np.float64
+        elif type(kind) is tuple: self.least[name], = kind
+        else: return self._widen_parts(name, marks)
+        return True
+
+    def _widen_parts(self, name: str, marks: list[tuple]) -> bool:
+        "The same for a tuple, where what all have in common stays."
+        if not all(m and m[0] == 'tuple' for m in marks) or len({len(m[1]) for m in marks}) > 1: return False
+        parts = list(zip(*(m[1] for m in marks)))
+        kinds = self.tuples.get(name, [None]*len(parts))
+        kinds = [kind if p.count(p[0]) == len(p) or any(m[0] == 'counter' for m in p) else _kind(p) or 'no number' for kind, p in zip(kinds, parts)]
+        if 'no number' in kinds: return False
+        self.tuples[name] = kinds
         return True
 
     def renew(self) -> None:
         "Before a turn: each counter is any number that keeps its bound."
-        for name, least in self.least.items():
-            bound = 'any whole number' if least is None else f'at least {least}, and not known otherwise'
-            new = unknown(name, least, f'what {name} is before a turn of the loop in line {self.line}: {bound}', 'counter')
-            put(self.frame, name, size_value(new.size))
+        for name, least in self.least.items(): put(self.frame, name, self._any(name, name, least))
         for name, dtype in self.floats.items(): put(self.frame, name, number(dtype))
+        for name, kinds in self.tuples.items():
+            values = enumerate(zip(self.frame.f_locals[name], kinds))
+            put(self.frame, name, tuple(v if kind is None else number() if kind == 'float' else self._any(name, f'{name}[{i}]', *kind) for i, (v, kind) in values))
+
+    def _any(self, name: str, what: str, least: int | None) -> Any:
+        bound = 'any whole number' if least is None else f'at least {least}, and not known otherwise'
+        return size_value(unknown(name, least, f'what {what} is before a turn of the loop in line {self.line}: {bound}', 'counter').size)
 
     def settled(self, state: dict) -> dict:
         "The state after a turn, where a counter that kept its bound counts as unchanged; another one gets a lower bound."
         for name, least in list(self.least.items()):
             mark = state.get(name)
             if not mark or mark[0] != 'int': del self.least[name]; continue  # no number any more
-            if least is not None and not holds(claim(mark[1], '>=', least)).holds:
-                self.least[name] = least = 0 if least > 0 and holds(claim(mark[1], '>=', 0)).holds else None
+            self.least[name] = least = _kept(least, mark[1])
             state[name] = 'counter', least
         for name in list(self.floats):
             if _float(state.get(name)): state[name] = 'counter', 'float'
             else: del self.floats[name]
+        for name, kinds in list(self.tuples.items()):
+            mark = state.get(name)
+            if not mark or mark[0] != 'tuple' or len(mark[1]) != len(kinds): del self.tuples[name]; continue
+            for i, (m, kind) in enumerate(zip(mark[1], kinds)):
+                if type(kind) is tuple: kinds[i] = (_kept(*kind, m[1]),) if m[0] == 'int' else None
+                elif kind and not _float(m): kinds[i] = None
+            state[name] = 'tuple', tuple(m if kind is None else ('counter', kind) for m, kind in zip(mark[1], kinds))
         return state
+
+# %% ../../nbs/22k_counters.ipynb #ee8ae61b
+def _kind(marks: Any) -> Any:
+    "What numbers these fingerprints tell of: 'float', or whole ones, `(low,)`, with their lower bound; None if they are no numbers."
+    if all(map(_float, marks)): return 'float'
+    if not all(m and m[0] == 'int' for m in marks): return None
+    ends = [m[1] for m in marks]
+    low = min(e.const for e in ends) if all(e.const is not None for e in ends) else 0
+    return (low if all(holds(claim(e, '>=', low)).holds for e in ends) else None),
+
+def _kept(least: int | None, end: Dim) -> int | None:
+    "The bound if a number keeps it; else a lower one, or none."
+    if least is None or holds(claim(end, '>=', least)).holds: return least
+    return 0 if least > 0 and holds(claim(end, '>=', 0)).holds else None
 
 # %% ../../nbs/22k_counters.ipynb #5a08d4b3
 def _float(mark: tuple | None) -> bool:
@@ -79,7 +112,7 @@ class Watched:
     def __init__(self, frame: types.FrameType, dead: tuple[str, ...], counted: tuple[str, ...]):
         self.parts, fed = [(frame, dead, Counters(frame, counted))], current().state.get('fed', {})
         while outer := fed.get(id(self.parts[-1][0])): self.parts.append(outer)
-        self.line, self.held = self.parts[-1][0].f_lineno, [[] for _ in self.parts]
+        self.line, self.held = self.parts[-1][2].line, [[] for _ in self.parts]
 
     def state(self) -> dict:
         own, *outer = [counters.settled(_state(frame, dead)) for frame, dead, counters in self.parts]
@@ -115,5 +148,5 @@ class Watched:
                 a, b = _shifted(first.get(key), step), _shifted(second.get(key), {})
                 if a == b or b and b[0] == 'counter': continue
                 if _plain(a) == _plain(b): _forget_in(value)
-                elif name not in frame.f_locals or not counters.widen(name, [first.get(key), b]): return False
+                elif name not in frame.f_locals or not counters.widen(name, [_shifted(first.get(key), {}), a, b]): return False
         return True

@@ -220,4 +220,4 @@ def _told(trace: Trace, name: str) -> str:
     source = source_of(place) if place else ''
     at = f'line {place.line}' if place else 'this function'
     if text: return text.replace('{it}', source if 0 < len(source) <= 60 else 'this').replace('{at}', at)
-    return f'a number in {at} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')
+    return f'a number{at and f" in {at}"} that only the data know' + (f': {source}' if 0 < len(source) <= 60 else '')

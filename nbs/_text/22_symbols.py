@@ -39,6 +39,9 @@ from bendml.shape.opaque import Opaque, told
 # %%
 #| export
 RULE = 'put this into a function f of its own, and write @rule(f) above one with its parameters that returns np.zeros(...) of the right shape'
+OWN_LOOP = 'write what it does as a for loop of your own, or as a list, [... for v in ...]'
+AS_KEY = 'an array, or one of its numbers, is used as a key of a dictionary or set'
+KEYS = 'append to a list, and np.stack it after the loop; or fill an array with a row for each: for i, c in enumerate(np.unique(y)): out[i] = ...; np.unique(y, return_counts=True) counts'
 
 
 # %%
@@ -115,13 +118,14 @@ class Size:
     def __rpow__(self, base): return number(float if isinstance(base, float) else int)
     def __neg__(self): return size_value(-self.dim)
     def __pos__(self): return self
+    def __invert__(self): return -self - 1
     def __abs__(self): return self if self >= 0 else -self
     def __round__(self, n=None): return self
     def __bool__(self): return self != 0
     def __str__(self): return told(str(self.dim))
     __repr__ = __str__
     def __format__(self, spec): return told(str(self.dim))
-    def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set')
+    def __hash__(self): refuse(f'the size {self} is used as a key of a dictionary or set', hint=KEYS)
     def _no_value(self, *_): refuse(f'the value of the size {self} is needed here, and it is not known until the program runs',
                                     hint=f'what needs it is not traced; {RULE}')
     __index__ = __int__ = _no_value
@@ -192,7 +196,7 @@ class Array:
         object.__setattr__(self, 'sure', sure or self.dtype == bool)  # is it of this dtype, or only of one that behaves alike?
 
     __class__ = property(lambda self: np.ndarray)
-    __hash__ = None
+    def __hash__(self): raise TypeError(AS_KEY)
     def __setattr__(self, name, value):
         refuse(f'an array\'s `{name}` is assigned', hint='write x = x.reshape(...) or x.astype(...)')
     sizes = property(lambda self: tuple(a.size for a in self.axes))
@@ -494,8 +498,7 @@ def _rows(self: Array) -> Iterator[Any]:
     "Iterate over the first axis where its length is known: `a, b = pair`."
     if not self.axes: refuse('iteration over a number')
     size, names = self.axes[0].size, _names_to_fill(sys._getframe(1))
-    if names is None and size.const is None:
-        refuse(f'iteration over an axis of size {size}, in code that is not traced', hint='write a for loop in the traced function')
+    if names is None and size.const is None: refuse(f'something that is not traced goes through an axis of size {size}', hint=OWN_LOOP)
     if names is not None and not (verdict := holds(claim(size, '==', names))).holds: _not_so_many(self, names, verdict)
     return iter([self[i] for i in range(size.const if names is None else names)])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bendml.shape.sizes import Dim
+from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import add_where, branch, current, holds, refuse
@@ -22,12 +22,20 @@ from bendml.shape.elementwise import broadcast, chosen, elementwise, filled, lif
 from bendml.shape.reductions import axis_number
 from bendml.shape.moves import ravel
 
-
 # %% [markdown]
 # ## One axis at a time
 #
 # A number must be in range, surely. A slice is cut off at the ends silently, in Python as here; where it depends on the
 # sizes whether it is, there is a path for each.
+
+# %%
+#| export
+COUNTED = 'a loop sets it: keep what it picks, in place of its number; or write % len(...)'
+
+def _counted(index: Dim) -> bool:
+    told = current().state.get('told', {})
+    return any(told[n][0] == 'counter' for n in names_of(index) if n in told)
+
 
 # %%
 #| export
@@ -37,7 +45,7 @@ def _in_range(index: Dim, a: Axis) -> None:
         if (verdict := holds(claim(index, op, end))).holds: continue
         hint = add_where(claim(index, op, end)) if verdict.fails_at else ''
         refuse(f'index {index} of an axis of size {a.size}', f'{index} {op} {end}', f'{index} {opposite} {end}',
-               'does the range go too far?' if "'" in str(index) else hint, verdict, 1)
+               (COUNTED if _counted(index) else 'does the range go too far?') if "'" in str(index) else hint, verdict, 1)
 
 
 # %%

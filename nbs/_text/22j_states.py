@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import logging, types, zlib
+import logging, operator, types, zlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePath
 from typing import Any, Callable
@@ -23,7 +23,7 @@ from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import OPS, Array, Size, as_dim, one_entry, size_value
+from bendml.shape.symbols import OPS, OWN_LOOP, Array, Size, as_dim, one_entry, size_value
 from bendml.shape.ranges import as_size, forget, range_of, view
 from bendml.shape.elementwise import same
 
@@ -39,7 +39,7 @@ class Turns:
     def __init__(self, count: Dim, item: Callable[[Dim], Any]): self.count, self.item = count, item
     listed = None  # for several values that are a parameter: the list that NumPy may take
     def __iter__(self):
-        refuse('iteration an unknown number of times, in code that is not traced', hint='write a for loop in the traced function')
+        refuse('something that is not traced goes through an unknown number of values', hint=OWN_LOOP)
     def __len__(self): refuse('the length of this is not known here')
     def __bool__(self): return branch(claim(self.count, '>=', 1))
     def __getitem__(self, i):
@@ -96,12 +96,24 @@ def zipped(*values: Any, strict: bool = False) -> Any:
     "`zip`; the shortest ends it, so where lengths are not known they must be equal."
     turns = [as_turns(v) for v in values]
     if all(t is None for t in turns): return zip(*values, strict=strict)
-    turns = [Turns(Dim(len(v)), lambda k, v=v: _alike(v)) if t is None else t for t, v in zip(turns, values)]
-    for t in turns[1:]:
+    turns = [_known(v) if t is None else t for t, v in zip(turns, values)]
+    for i, t in enumerate(turns[1:], 1):
         if not (verdict := same(t.count, turns[0].count)).holds:
-            refuse('zip() of different lengths', turns[0].count, t.count, 'the shortest ends the loop, and the rest is lost',
-                   verdict, given='the rest is needed')
+            lost = 'strict=True raises a ValueError' if strict else 'the shortest ends the loop, and the rest is lost'
+            more = (t.count - turns[0].count).const
+            so = f'assert len({{0}}) == len({{{i}}}), if it is so' if more is None else f'leave out what is not meant of the longer one: [:-{abs(more)}] or [{abs(more)}:]'
+            refuse('zip() of different lengths', turns[0].count, t.count, f'{lost}; write before it: {so}' if more is None else f'{lost}; {so}',
+                   verdict, given='' if strict else 'the rest is needed')
     return Turns(turns[0].count, lambda k: tuple(t.item(k) for t in turns))
+
+
+# %%
+#| export
+def _known(values: Any) -> Turns:
+    "The turns of an iterable whose length is known."
+    if operator.length_hint(values, -1) < 0: refuse(f'zip() of a {type(values).__name__}, which does not say how long it is', hint='make it a list first; in place of a counter, write enumerate')
+    values = list(values)
+    return Turns(Dim(len(values)), lambda k: _alike(values))
 
 
 # %%
@@ -131,7 +143,8 @@ def backwards(values: Any) -> Any:
 # ## Lists that grow
 #
 # `out.append(row)` in such a loop makes a list whose length is not known. It remembers each element with how often it
-# occurs, `(row, n)`; `np.stack` makes `(n, ...)` of it. While the loop runs the list cannot be read.
+# occurs, `(row, n)`; `np.stack` makes `(n, ...)` of it. While the loop runs,
+# the list can be read [at its end](22ja_several.ipynb) and nowhere else.
 
 # %%
 #| export
@@ -142,10 +155,13 @@ class Growing(list):
         trace = current()
         self.counts = counts or [Dim(1)]*super().__len__()
         self.depth, self.dirty, self.grown = trace.state.get('depth', 0), False, True
+        self.broken = False   # has a loop that fills it ended early?
+        self.several = False  # does it stand for several lists?
+        self.mixed = False    # has a loop put something in front?
         self.key = (frame.f_code, frame.f_lasti) if (frame := user_frame()) else None  # where it is made: the same on every path
         trace.state.setdefault('lists', []).append(self)
 
-    def plain(self) -> bool: return not self.dirty and all(c == 1 for c in self.counts)
+    def plain(self) -> bool: return not self.dirty and not self.mixed and all(c == 1 for c in self.counts)
     def total(self) -> Dim: return sum((self._readable().counts), Dim(0))
     def counted(self) -> list[tuple[Any, Dim]]: return list(zip(list.__iter__(self._readable()), self.counts))
 
@@ -160,9 +176,13 @@ class Growing(list):
         return self
 
     def append(self, value):
+        if self.several: self._refuse_change()
         self.dirty |= current().state.get('depth', 0) > self.depth
         super().append(value)
         self.counts.append(Dim(1))
+
+    def _refuse_change(self):
+        refuse('a list that stands for several is changed', hint='make each list in full before it is put among the others, or fill an array: out[i, j] = ...')
 
     def extend(self, values):
         for v in values: self.append(v)
@@ -182,6 +202,7 @@ def _only_plain(name: str):
         if not self.plain():
             self._readable()
             refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+        if changes and self.several: self._refuse_change()
         if changes and current().state.get('depth', 0) > self.depth:
             refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
         result = own(self, *args, **kwargs)
@@ -218,7 +239,7 @@ def fingerprint(value: Any, seen: tuple = ()) -> Any:
     inside = lambda v: fingerprint(v, (*seen, id(value)))
     if isinstance(value, Growing):
         if any(value is g for g in trace.state.get('filling', ())): return 'filling', id(value)
-        return 'list', value.dirty, tuple((inside(v), c) for v, c in zip(list.__iter__(value), value.counts))
+        return 'list', (value.dirty, value.mixed), tuple((inside(v), c) for v, c in zip(list.__iter__(value), value.counts))
     if isinstance(value, dict): return 'dict', tuple((repr(k), inside(v)) for k, v in value.items())
     if isinstance(value, list | tuple): return type(value).__name__, tuple(map(inside, value))
     if isinstance(value, set | frozenset): return 'set', repr(sorted(map(repr, value)))
@@ -292,7 +313,19 @@ def _one_of(values: list, reason: str, hint: str = '') -> Any:
     marks = [fingerprint(v) for v in values]
     if any(_plain(m) != _plain(marks[0]) for m in marks): refuse(reason, hint=hint)
     if any(m != marks[0] for m in marks): _forget_in(values[0])
-    return values[0]
+    return _stand_in(values[0])
+
+
+# %%
+#| export
+def _stand_in(value: Any) -> Any:
+    "Another one of the same kind: of two masks that look alike each picks a number of its own, and what one list gets the others do not."
+    if type(value) is Array: return view(value, Array(value.axes, value.dtype, value.lost, value.sure))
+    if type(value) is tuple or hasattr(value, '_fields'): return type(value)(*map(_stand_in, value)) if hasattr(value, '_fields') else tuple(map(_stand_in, value))
+    if not isinstance(value, Growing): return value
+    made = Growing(list.__iter__(value), list(value.counts))
+    made.dirty, made.mixed, made.several = value.dirty, value.mixed, True
+    return made
 
 
 # %%
@@ -367,9 +400,13 @@ def _refuse_change(first: dict, second: dict, step: dict[str, Dim]) -> None:
     for name, mark in second.items():
         before = _shifted(first.get(name), step)
         if before == _shifted(mark, {}): continue
+        if before and before[0] == mark[0] == 'tuple' and len(before[1]) == len(mark[1]):  # which of its parts?
+            parts = [(a, b, i) for i, (a, b) in enumerate(zip(before[1], _shifted(mark[1], {}))) if a != b]
+            i = min(parts, key=lambda p: p[0][0] == p[1][0] and p[1][0] in ('int', 'float', 'counter'))[2]  # a number, if it is no other
+            name, before, mark = f'{name}[{i}]', before[1][i], mark[1][i]
         what = 'its shape' if mark[0] == 'array' and before and before[0] == 'array' else 'its value'
         if _plain(before) == _plain(mark): what = 'its numbers'
-        simple = all(m and m[0] in ('int', 'array', 'float', 'bool') for m in (before, mark))
+        simple = all(m and m[0] in ('int', 'array', 'float', 'bool', 'str') and len(m) > 1 for m in (before, mark))
         shown = [str(m[1]) if simple else None for m in (before, mark)]
         hint = 'the loop runs an unknown number of times, so a counter or flag has no known value; if no shape needs it, begin with np.zeros(())'
         if mark and mark[0] == 'turns': hint = 'several values must be the same ones in each turn: make them before the loop, or write the loop outside of functions with @typed'

@@ -165,9 +165,10 @@ class _Marks:
             marks.append(list.__len__(g))
             seen.append(tuple((fingerprint(v), n) for v, n in zip(list(list.__iter__(g))[start:], g.counts[start:])))
         if self.lists and len(self.trace.made) > self.made: self.trace.state['tentative'] = True
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
+        for g, (start, *_) in zip(self.lists, self.marks): g.broken |= kind is GeneratorExit and list.__len__(g) > start  # a break
 
     @property
     def partly(self) -> bool:
@@ -198,6 +199,23 @@ def in_turn(value: Any, k: str, count: Dim, done: int = 0) -> Any:
 
 # %%
 #| export
+def found_anew(value: Any, own: set[str]) -> Any:
+    "A size that each turn finds anew, `[int(row.argmax()) for row in x]`, as a number between its bounds."
+    if type(value) is tuple: return tuple(found_anew(v, own) for v in value)
+    if type(value) is not Size or not (names := names_of(value.dim) & own): return value
+    least = current().facts.least(min(names))
+    name, ends = named(min(names)), {1: None if least is None else Dim(least), -1: None}
+    for c in current().facts.claims:
+        factor = dict(c.dim.terms).get(((min(names), 1),), 0)
+        rest = c.dim - factor*name
+        if c.kind == '>=' and factor in ends and not names_of(rest) & own: ends[factor] = -factor*rest
+    beyond = value.dim - name
+    low, high = (None if end is None or names_of(beyond) & own else end + beyond for end in ends.values())
+    return ranged(number(int), Range(low, high))
+
+
+# %%
+#| export
 class _Filling(_Marks):
     "What the turns have appended to the lists, written down as so many times the same."
     def close(self, count: Dim, k: str = '') -> None:
@@ -210,7 +228,9 @@ class _Filling(_Marks):
             made = [in_turn(v, k, count, at - 1) for v in elements[first:first + len(run)]]
             if k in _names(_plain(tuple(map(fingerprint, made)))):
                 refuse('a list gets elements of a different size in each turn', hint='np.stack needs elements of one shape')
-            if len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
+            now = [*map(fingerprint, elements)]  # a later turn may have written to what an earlier one has appended
+            written = any(now[i:i + len(run)] != now[:len(run)] for i in range(0, len(now), len(run)))
+            if written or len({m for s in seen if s for m in [tuple(f for f, _ in s)]}) > 1 or k in _names(run): _forget_in(elements)
             exact = all(tuple(n for _, n in s) == tuple(n for _, n in run) for s in seen)
             if not exact: self.trace.some.add(g.key)
             list.__delitem__(g, slice(start, None))
@@ -342,7 +362,7 @@ def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
     if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
-    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a for loop that appends to a list')
+    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a list, [...], which np.stack takes; np.unique(y, return_counts=True) counts' if kind == 'dict' else 'write a list, [...]; the different ones of an array are np.unique(...)')
     if not _any(turns): return
     trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
     with _Filling(sys._getframe(1).f_lineno) as lists:
@@ -383,7 +403,7 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
         return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]
+    values = [found_anew(reduce(lambda v, k: in_turn(v, k, count), ks, v), own) for v in values]
     if len(values) == 2: values = [_either(*values)]
     varies = any(ks & _names(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
     for v in values:

@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import contextlib, functools, math, operator, os, random, re, sys, time, types, warnings
+import contextlib, functools, itertools, math, operator, os, random, re, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 
@@ -23,7 +23,8 @@ from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, a
                                   perform, rule as table_rule, size_value)
 from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import lift
-from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
+from bendml.shape.states import FEWER, Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
+from bendml.shape.several import combinations, ndenumerate, ndindex, pairwise, product
 from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
@@ -52,7 +53,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (special := _special(f)) is not None: return special(*args, **kwargs)
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
-    if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
+    if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed(a) if type(a) is Turns and a.listed else a for a in args)
     if op_of(f) is not None: _empty_list(args)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
@@ -267,7 +268,7 @@ def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value)
 # %%
 #| export
 def _listed(values: Any = ()) -> Any:
-    if isinstance(values, Growing): return Growing(list.__iter__(values._readable()), list(values.counts))
+    if isinstance(values, Growing): return values[:]
     turns = as_turns(values)
     return Growing(values) if turns is None else comprehension(lambda: [v for v in each(turns, 'list', 1)])
 
@@ -280,9 +281,43 @@ def _tupled(values: Any = ()) -> Any:
 
 # %%
 #| export
+def _set_of(values: Any = ()) -> Any:
+    return set(values) if as_turns(values) is None else refuse('a set of an unknown number of values', hint='np.unique(...) has each number once')
+
+
+# %%
+#| export
 def _mapped(f: Callable, *values: Any) -> Any:
     if all(as_turns(v) is None for v in values): return map(lambda *v: call(f, *v), *values)
     return comprehension(lambda: [call(f, *v) for v in each(zipped(*values), 'list', 1)], user_frame())
+
+
+# %%
+#| export
+def _sorted(values: Any, key: Callable | None = None, reverse: bool = False) -> Any:
+    if (turns := as_turns(values)) is None: return sorted(values, key=key, reverse=reverse)
+    made = comprehension(lambda: [v for v in each(turns, 'list', 1)], user_frame())
+    made.mixed = True  # where an element stands is not known any more
+    for v in made.counted():
+        if lift(rank := call(key, v[0]) if key else v[0]).axes: refuse('rows are sorted, and have no order', 'a number', rank, 'x[np.argsort(x[:, 0])], or sorted(x, key=lambda row: row[0])')
+    return made
+
+
+# %%
+#| export
+def _accumulated(values: Any, *rest: Any, **options: Any) -> Any:
+    return itertools.accumulate(values, *rest, **options) if as_turns(values) is None else refuse('accumulate() of an unknown number of values', hint='np.cumsum, or a for loop that appends to a list')
+
+
+# %%
+#| export
+def _reduced(f: Callable, values: Any, *start: Any) -> Any:
+    "`functools.reduce`: the loop that it is."
+    if (turns := as_turns(values)) is None: return functools.reduce(lambda a, b: call(f, a, b), values, *start)
+    if not start and not holds(claim(turns.count, '>=', 1)).holds: refuse('reduce() of several values, and there may be none', hint=FEWER)
+    result, rest = (start[0], turns) if start else (turns.item(Dim(0)), Turns(turns.count - 1, lambda k: turns.item(k + 1)))
+    for value in loop(rest, ('value',)): result = call(f, result, value)
+    return result
 
 
 # %%
@@ -360,9 +395,10 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 #| export
 SPECIAL: dict[Any, Callable] = {
     len: _length, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
-    float: _float, int: _int, list: _listed, tuple: _tupled, sum: _total, max: _extreme(max), min: _extreme(min),
+    float: _float, int: _int, list: _listed, tuple: _tupled, set: _set_of, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
-    contextlib.suppress: _suppressed,
+    contextlib.suppress: _suppressed, functools.reduce: _reduced, sorted: _sorted, itertools.accumulate: _accumulated, itertools.product: product, itertools.combinations: combinations,
+    itertools.pairwise: pairwise, np.ndindex: ndindex, np.ndenumerate: ndenumerate,
     round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
     bool: lambda v=False: bool(v), slice: slice,
     math.prod: lambda values, start=1: _multiplied(values, start),

@@ -63,11 +63,11 @@ def _many(inner: Any, put: Callable[[Dim], Dim]) -> Turns:
     def item(_: Any) -> Any:
         own = {n: unknown('k').size for n in any_size}
         return make(inner, (lambda size: put(substitute(size, own))) if own else put)
-    def listed() -> Growing:
+    def listed(turns: Turns) -> Growing:
         if not holds(claim(turns.count, '>=', 1)).holds: refuse('there may be no array in it', hint=FEWER)
         if any_size or not isinstance(inner, ArraySpec): refuse('their sizes may differ', hint='name the size, instead of Any')
         return Growing([item(0)], [turns.count])
-    turns = Turns(unknown('n', told='how many values a parameter has').size, item)
+    turns = Turns(unknown('n', told=f'the length of a list of {inner}').size, item)
     turns.listed = listed
     return turns
 

@@ -20,7 +20,7 @@ from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, 
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, names_in
 from bendml.shape.trace import Trace, at_place, known, tracing
-from bendml.shape.symbols import Array, number
+from bendml.shape.symbols import AS_KEY, KEYS, Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
 from bendml.shape.states import fingerprint, outside
 from bendml.shape.loops import MAX_SECONDS, Endless
@@ -163,7 +163,8 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     if isinstance(e, RecursionError): hint = 'tracing does not end'
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
-    error = ShapeError(f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
+    if text == AS_KEY: hint = KEYS
+    error = ShapeError(text if text == AS_KEY else f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
     error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
