@@ -51,7 +51,7 @@ WRONG = {  # what is changed in one of these, and what is said of it
     'the product the other way round': ('an index', 'ins[i].T @ delta', 'delta @ ins[i].T', 'has size n on axis 0, not d'),
     'one too many': ('all that came out', 'reversed(acts[:-1])', 'reversed(acts)', 'zip() of different lengths'),
     'one too few': ('both reversed', 'reversed(ins)', 'reversed(ins[1:])', 'zip() of different lengths'),
-    'beyond the end': ('an index', 'ins[i]', 'ins[i + 1]', 'element n of'),
+    'beyond the end': ('an index', 'ins[i]', 'ins[i + 1]', 'element n'),
     'from the end, one too far': ('counted from the end', 'ins[~i]', 'ins[~i - 1]', 'may be fewer'),
     'before the beginning': ('an index', 'ins[i]', 'ins[i - 1]', 'element'),
     'one after the last': ('by number', 'acts[len(ws)]', 'acts[len(ws) + 1]', 'element'),
