@@ -340,6 +340,8 @@ def """
     f = define(text + 'f(caches: list[Cache], x: Mat[H, D]) -> list[Mat["B + 2*H", D]]: return [c.k for c in longer(longer(caches, x), x)]', dataclass=dataclass)
     Cache = f.__globals__['__raw'].__globals__['Cache']
     assert [k.shape for k in f([Cache(np.ones((2, 3)))]*2, np.ones((4, 3)))] == [(10, 3)]*2
+    other = f.__globals__['__raw'].__globals__['Other'](np.ones((2, 3)))
+    with pytest.raises(ShapeError, match='not what is expected'): define(text + 'f(c: Cache) -> Mat[B, D]: return c.k', dataclass=dataclass)(other)
     for wrong in ('f(caches: list[Cache], x: Mat[H, D]) -> list[Cache]: return [Grown(np.concatenate([c.k, x])) for c in caches]',
                   'f(caches: list[Other], x: Mat[H, D]) -> list[Grown]: return longer(caches, x)', 'f(x: Mat[B, D]) -> Cache: return Other(x)'):
         assert 'Cache' in refused(text + wrong, dataclass=dataclass).expected or 'Mat' in wrong and 'Grown(' in wrong, wrong

@@ -214,13 +214,16 @@ def _quick(shapes: Shapes) -> Callable:
     params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
     for name, spec in params:
         for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec | TupleSpec | DictSpec | list):
+            if (cls := s.cls if isinstance(s, OpaqueSpec) else s.make if isinstance(s, TupleSpec) else None) and not issubclass(cls, Watched):
+                space[own := f'__c{len(space)}'] = cls
+                tests.append(f'isinstance({path}, {own})')
+                continue
+            if isinstance(s, OneSpec):
+                space[own := f'__c{len(space)}'] = s.values
+                tests.append(f'{path} in {own}')
+                continue
             if isinstance(s, TupleSpec | DictSpec | list):
                 tests += _as_many(s, path)
-                continue
-            if isinstance(s, OpaqueSpec | OneSpec):
-                own = f'__c{len(space)}'
-                space[own] = s.cls if isinstance(s, OpaqueSpec) else s.values
-                tests.append(f'isinstance({path}, {own})' if isinstance(s, OpaqueSpec) else f'{path} in {own}')
                 continue
             if isinstance(s, SizeSpec):
                 pending.append((s.size, path))
@@ -249,7 +252,7 @@ def _quick(shapes: Shapes) -> Callable:
 
 # %% ../../nbs/23e_boundary.ipynb #3ed0cf57
 def _as_many(spec: TupleSpec | DictSpec | list, path: str) -> list[str]:
-    "The test that nothing is missing, nothing is too much, and the keys are in their order; a class has its fields."
+    "The test that nothing is missing, nothing is too much, and the keys are in their order; an object has its class's fields."
     if isinstance(spec, DictSpec): return [f'type({path}) is dict', f'(*{path},) == {tuple(k for k, _ in spec.items)!r}']
     return [] if isinstance(spec, TupleSpec) and spec.make else [f'{path}.__class__ in (tuple, list)', f'len({path}) == {len(spec if isinstance(spec, list) else spec.items)}']
 
