@@ -208,9 +208,13 @@ WRITTEN = [  # parameters and result, what is written, the hint, what it says to
     ('x: Mat[n, d]) -> Mat[n, 1]', 'x.mean(1)', 'a reduction lost axis -1: write keepdims=True in it, or [..., None] after it', 'x.mean(1, keepdims=True)'),
     ('x: Mat[n, 1], y: Mat[n, 1]) -> Mat[n, 1]', 'x[1:] - y[:-2]', 'the sizes differ by 1: is a slice one too long or too short?', ''),
     ('x: Mat[n, 1], y: Mat[2, 1]) -> Mat[n, 1]', 'x - y', 'to pair every row with every row, write x[:, None]', ''),
-    ('q: Arr[n, T, d], r: Arr[n, T, d]) -> Arr[n, T, T]', 'q @ r.T', '.T turns all axes round: write r.swapaxes(-1, -2)', 'q @ r.swapaxes(-1, -2)'),
-    ('q: Arr[n, T, d], r: Arr[n, T, d]) -> Arr[n, T, T]', 'q @ (r*2).T', '.T turns all axes round: write (r*2).swapaxes(-1, -2)', 'q @ (r*2).swapaxes(-1, -2)'),
-    ('q: Arr[B, n, T, d], r: Arr[B, n, T, d]) -> Arr[B, n, T, T]', 'q @ r.T', '.T turns all axes round: write r.swapaxes(-1, -2)', 'q @ r.swapaxes(-1, -2)'),
+    ('q: Arr[n, T, d], r: Arr[n, T, d]) -> Arr[n, T, T]', 'q @ r.T', 'r.T has its axes in reverse order: write r.swapaxes(-1, -2)', 'q @ r.swapaxes(-1, -2)'),
+    ('q: Arr[n, T, d], r: Arr[n, T, d]) -> Arr[n, T, T]', 'q @ (r*2).T', '(r*2).T has its axes in reverse order: write (r*2).swapaxes(-1, -2)', 'q @ (r*2).swapaxes(-1, -2)'),
+    ('q: Arr[B, n, T, d], r: Arr[B, n, T, d]) -> Arr[B, n, T, T]', 'q @ r.T', 'r.T has its axes in reverse order: write r.swapaxes(-1, -2)', 'q @ r.swapaxes(-1, -2)'),
+    ('x: Arr[n, T, d], y: Arr[d, n, T]) -> Arr[n, T, T]', 'x @ y', '', ''),
+    ('x: Arr[B, n, d], y: Arr[B, m, d]) -> Arr[B, n, m]', 'x @ (y + 1)', 'y + 1 is the other way round: write (y + 1).swapaxes(-1, -2)', 'x @ (y + 1).swapaxes(-1, -2)'),
+    ('x: Arr[B, d, n], y: Mat[d, m]) -> Arr[B, n, m]', '(x + 1) @ y', 'the left side is the other way round: write (x + 1).swapaxes(-1, -2)', '(x + 1).swapaxes(-1, -2) @ y'),
+    ('x: Mat[n, d], a: Mat[m, d], b: Mat[d, m]) -> Mat[n, m]', 'x @ (a*b.T)', 'a*b.T is the other way round: write (a*b.T).T', 'x @ (a*b.T).T'),
     ('x: Mat[d, n], y: Mat[d, m]) -> Mat[n, m]', 'x @ y', 'the left side is the other way round: write x.T', 'x.T @ y'),
     ('x: Arr[B, d, n], y: Mat[d, m]) -> Arr[B, n, m]', 'x @ y', 'the left side is the other way round: write x.swapaxes(-1, -2)', 'x.swapaxes(-1, -2) @ y'),
     ('x: Mat[n, d], y: Mat[d, m]) -> Mat[n, m]', 'x.T @ y', 'the left side is the other way round: write x', 'x @ y'),
@@ -308,6 +312,13 @@ def test_a_list_that_remains_empty(refusals, text, why, what):
 def test_an_empty_list_without_a_name(refusals):
     e, = refusals('@typed\ndef f(x: Mat[n, d]) -> Mat[k, d]: return np.array([r for r in x if r.sum() > 0])')
     assert e.hint == f'the list is empty where nothing is chosen; give it a name and test it: values = [...], and {GIVEN.format("values")}'
+
+
+def test_only_a_list_has_a_length_to_test(refusals):
+    e, = refusals('@typed\ndef f(xs: list[Vec[d]]) -> Mat[n, d]:\n    pairs = enumerate(xs)\n    return np.array([x*i for i, x in pairs])')
+    assert 'values = [...]' in e.hint, e
+    e, = refusals('@typed\ndef f(xs: list[Vec[d]], x: Mat[n, d]) -> Mat[k, d]: return np.array([r for r in x if r.sum() in xs])')
+    assert 'xs)' not in e.hint, e
 
 
 def test_a_list_that_is_empty_on_purpose_is_no_excuse(refusals):

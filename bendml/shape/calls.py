@@ -6,7 +6,7 @@
 __all__ = ['ALWAYS', 'MAX_CALLS', 'SPECIAL', 'HOOKS', 'call', 'table', 'rule']
 
 # %% ../../nbs/23c_calls.ipynb #59f74d88
-import contextlib, functools, itertools, math, operator, os, random, re, sys, time, types, warnings
+import ast, contextlib, functools, itertools, math, operator, os, random, re, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 
@@ -92,10 +92,19 @@ def _empty_list(args: tuple) -> None:
     if not args or type(args[0]) is not Growing or list.__len__(args[0]) or not (why := current().state.get('without')): return
     text = source_of(place_of(frame, 0)) if (frame := user_frame()) else ''
     if text == '[]': return
-    if found := re.fullmatch(r'\[.* for .* in (\w+)\]', text): text = found.group(1)  # `[f(x) for x in xs]` is empty if xs is
+    if (name := _iterated(text)) and (type(given := frame.f_locals.get(name)) is Growing or getattr(given, 'listed', None)): text = name
     test = 'if len({0}) == 0: raise ValueError("nothing given")'.format
     how = f'test it first: {test(text)}' if text.isidentifier() else f'give it a name and test it: values = [...], and {test("values")}'
     current().state['empty'] = f'the list is empty where {why}; {how}'
+
+# %% ../../nbs/23c_calls.ipynb #ac4a05ff
+def _iterated(text: str) -> str:
+    "The list xs that makes `[f(x) for x in xs]` empty if it is."
+    try: node = ast.parse(text, mode='eval').body
+    except SyntaxError: return ''
+    match node:
+        case ast.ListComp(generators=[ast.comprehension(iter=ast.Name(name), ifs=[])]): return name
+    return ''
 
 # %% ../../nbs/23c_calls.ipynb #e222d6f9
 def _traced(f: types.FunctionType) -> types.FunctionType | None: return None if from_outside(f) else copy_of(f)

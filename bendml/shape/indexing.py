@@ -135,7 +135,7 @@ def _within_axis(r: Range, a: Axis) -> None:
                f'np.clip(..., 0, {a.size - 1}), or % {a.size}; or take it as a parameter, with where="i < {a.size}"', operand=1)
     if not (verdict := holds(claim(r.high, '<', a.size))).holds:
         hint = add_where(claim(r.high, '<', a.size), '') if verdict.fails_at else f'np.minimum(..., {a.size - 1})'
-        if not hint and any(sum(p for _, p in m) > 1 for m, _ in r.high.terms): hint = 'argmax() without axis= counts all entries of a table: np.unravel_index(..., shape) gives an index for each axis'
+        if not hint and any(sum(p for _, p in m) > 1 for m, _ in r.high.terms): hint = 'if it counts all entries of a table, as argmax() without axis= does: np.unravel_index(..., shape) gives an index for each axis'
         refuse(f'indices up to {r.high} of an axis of size {a.size}', f'{r.high + 1} <= {a.size}', f'{r.high + 1} > {a.size}', hint, verdict, 1, f'an index is {r.high}')
     if not (verdict := holds(claim(r.low, '>=', -a.size))).holds:
         refuse(f'indices down to {r.low} of an axis of size {a.size}', f'{r.low} >= {-a.size}', f'{r.low} < {-a.size}',

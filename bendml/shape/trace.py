@@ -156,7 +156,7 @@ def _with_names(hint: str, frame: Any, operand: int | None, op: tuple[str, bool]
             text = 'it' if which == 'it' else '(the right side)' if number else '(the left side)'
             if turned: return 'its transpose' if which == 'it' else f'the transpose of {text}'
         return (_transposed(text) if turned else _as_one(text) if index else text) + (index or '')
-    return re.sub(r'\{(it|\d)(\.T)?\}(\[)?', shown, hint)
+    return re.sub(r'\{(it|\d)(\.T)?\}(\[|\.(?=\w))?', shown, hint)
 
 # %% ../../nbs/21c_trace.ipynb #ad12f160
 def _as_one(text: str) -> str:
@@ -167,9 +167,10 @@ def _as_one(text: str) -> str:
 
 def _transposed(text: str) -> str:
     "An expression with its two axes exchanged, as one would write it."
+    if _as_one(text) != text: return f'({text}).T'
     for column, row in (('.T', ''), ('[:, None]', '[None, :]'), ('[None, :]', '[:, None]'), ('[None]', '[:, None]')):
         if text.endswith(column): return text.removesuffix(column) + row
-    return f'{_as_one(text)}.T'
+    return f'{text}.T'
 
 # %% ../../nbs/21c_trace.ipynb #06c1bca9
 def assumed(trace: Trace) -> tuple[str, ...]:

@@ -128,11 +128,12 @@ def _transposed(x: Array, y: Array) -> str:
     "Which side would fit if it were transposed."
     equal = lambda a, b: a.size == b.size
     if y.ndim == 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: write {it.T}'
-    if y.ndim > 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: swapaxes(-1, -2)'
-    if y.ndim > 2 and equal(x.axes[-1], y.axes[0]): return '.T turns all axes round: write {1.T}.swapaxes(-1, -2)'
+    if y.ndim > 2 and equal(x.axes[-1], y.axes[-1]): return '{it} is the other way round: write {it}.swapaxes(-1, -2)'
+    if y.ndim == x.ndim > 2 and all(map(equal, (*x.axes[:-2], x.axes[-1]), (*y.axes[:1:-1], y.axes[0]))):
+        return '{it} has its axes in reverse order: write {it.T}.swapaxes(-1, -2)'  # what .T does to more than two
     if x.ndim > 1 and equal(x.axes[-2], y.axes[-2 if y.ndim > 1 else -1]):
         return 'the left side is the other way round: write ' + ('{0.T}' if x.ndim == 2 else '{0}.swapaxes(-1, -2)')
-    if y.ndim > 1 and x.ndim > 1 and equal(y.axes[-1], x.axes[-2]): return 'the two sides are swapped'
+    if y.ndim > 1 and x.ndim > 1 and equal(y.axes[-1], x.axes[-2]) and all(map(equal, x.axes[-3::-1], y.axes[-3::-1])): return 'the two sides are swapped'
     product = Dim(1)
     for a in x.axes[1:]: product = product*a.size
     rows = y.axes[-2 if y.ndim > 1 else -1].size
