@@ -189,7 +189,7 @@ def test_wrong_loops_by_another_name(what):
 
 def test_what_is_no_loop_says_what_to_write():
     for body, hint in (('list(itertools.accumulate(g))', 'np.cumsum'), ('list(itertools.combinations(g, 3))', 'a loop in a loop'), ('set(g[0])', 'np.unique'),
-                       ('list(itertools.chain(g, g))', 'a for loop of your own')):
+                       ('[a @ b for a in g for b in g]', 'a for loop that appends'), ('{len(a) for a in g}', 'np.unique'), ('list(itertools.chain(g, g))', 'a for loop of your own')):
         assert hint in refused(f'{ROUND}Mat[n, d]:\n    {body}\n    return g', **SPACE).hint
 
 

@@ -120,7 +120,8 @@ Turns.__getitem__ = _of_turns
 
 # %% ../../nbs/22ja_several.ipynb #9a30874d
 def _no_change(name: str) -> Callable:
-    return lambda self, *_, **__: refuse(f'{name}() of a list that is a parameter', hint='the caller has it too: make one of your own first, list(...)')
+    return lambda self, *_, **__: refuse(f'{name}() of a list that is a parameter' if self.listed else f'{name}() of what is no list',
+                                         hint='the caller has it too: make one of your own first, list(...)' if self.listed else 'make one first, list(...)')
 
 for _name in 'append extend insert pop remove clear reverse sort'.split(): setattr(Turns, _name, _no_change(_name))
 

@@ -321,8 +321,8 @@ def _one_of(values: list, reason: str, hint: str = '') -> Any:
 def _stand_in(value: Any) -> Any:
     "Another one of the same kind: of two masks that look alike each picks a number of its own, and what one list gets the others do not."
     if type(value) is Array: return view(value, Array(value.axes, value.dtype, value.lost, value.sure))
-    if type(value) is tuple or hasattr(value, '_fields'): return type(value)(*map(_stand_in, value)) if hasattr(value, '_fields') else tuple(map(_stand_in, value))
-    if not isinstance(value, Growing): return value
+    if type(value) is Opaque or not isinstance(value, tuple | Growing): return value
+    if isinstance(value, tuple): return type(value)(*map(_stand_in, value)) if hasattr(value, '_fields') else tuple(map(_stand_in, value))
     made = Growing(list.__iter__(value), list(value.counts))
     made.dirty, made.mixed, made.several = value.dirty, value.mixed, True
     return made

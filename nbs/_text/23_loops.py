@@ -358,11 +358,14 @@ def _taken(values: Yields, frame: types.FrameType, dead: tuple[str, ...], counte
 
 # %%
 #| export
+_INSTEAD = {'dict': 'write a list, [...], which np.stack takes; np.unique(y, return_counts=True) counts',
+            'set': 'write a list, [...]; the different numbers of an array are np.unique(...)', 'list': 'write a for loop that appends to a list'}
+
 def each(values: Any, kind: str, loops: int = 1, ifs: int = 0) -> Iterator[Any]:
     "What a comprehension iterates over."
     if (turns := as_turns(values)) is None: yield from values; return
     if kind == 'generator': refuse('a generator expression over an unknown number of elements', hint='write [...] in place of (...)')
-    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint='write a list, [...], which np.stack takes; np.unique(y, return_counts=True) counts' if kind == 'dict' else 'write a list, [...]; the different ones of an array are np.unique(...)')
+    if kind != 'list' or loops != 1: refuse(f'a {kind} comprehension over an unknown number of elements', hint=_INSTEAD[kind])
     if not _any(turns): return
     trace, base, made, ks, earlier = current(), current().facts, len(current().made), [], set(current().state.get('fresh', ()))
     with _Filling(sys._getframe(1).f_lineno) as lists:

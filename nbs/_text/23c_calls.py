@@ -306,6 +306,7 @@ def _mapped(f: Callable, *values: Any) -> Any:
 # %%
 #| export
 def _sorted(values: Any, key: Callable | None = None, reverse: bool = False) -> Any:
+    if type(values) is Opaque: return asked(sorted, (values,), {})
     if (turns := as_turns(values)) is None: return sorted(values, key=key, reverse=reverse)
     made = comprehension(lambda: [v for v in each(turns, 'list', 1)], user_frame())
     made.mixed = True  # where an element stands is not known any more
@@ -324,6 +325,7 @@ def _accumulated(values: Any, *rest: Any, **options: Any) -> Any:
 #| export
 def _reduced(f: Callable, values: Any, *start: Any) -> Any:
     "`functools.reduce`: the loop that it is."
+    if type(values) is Opaque: return asked(functools.reduce, (f, values), {})
     if (turns := as_turns(values)) is None: return functools.reduce(lambda a, b: call(f, a, b), values, *start)
     if not start and not holds(claim(turns.count, '>=', 1)).holds: refuse('reduce() of several values, and there may be none', hint=FEWER)
     result, rest = (start[0], turns) if start else (turns.item(Dim(0)), Turns(turns.count - 1, lambda k: turns.item(k + 1)))
