@@ -290,7 +290,8 @@ def _scope(f: Callable) -> dict[str, Any]:
 
 # %% ../../nbs/21b_annotations.ipynb #909423bd
 def _with_default(spec: Any, name: str, default: Any, named: frozenset[str]) -> Any:
-    "`w: Vec[d] = None` may be None; an int or text with a default is a setting, unless the annotations name the int as a size."
+    "`eps=1e-5` is a number, `w: Vec[d] = None` may be None; an int or text with a default is a setting, unless an annotation names the int as a size."
+    if spec is None and isinstance(default, float): return ArraySpec(())
     inner = spec.inner if isinstance(spec, MaybeSpec) else spec
     setting = isinstance(inner, SizeSpec) and inner.size == Dim(name) and name not in named
     if default is None: return _maybe(inner)
@@ -310,7 +311,7 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None, where: tupl
     named = frozenset(re.findall(r'\w+', ' '.join(where)))
     for name, p in python.parameters.items():
         others = named.union(*(names_in(s) for n, s in read.items() if n != name))
-        if p.default is not p.empty: read[name] = _with_default(read[name], name, p.default, others)
+        if p.default is not p.empty and (read[name] or name not in known): read[name] = _with_default(read[name], name, p.default, others)
         inner = read[name].inner if isinstance(read[name], MaybeSpec) else read[name]
         if name in known and isinstance(inner, OpaqueSpec | OneSpec): read[name] = None
     return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)

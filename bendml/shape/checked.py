@@ -18,7 +18,7 @@ from .annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
 from .opaque import Opaque
 from .objects import Own
 from .values import parts_of
-from .paths import Report, _is_self, check, is_number, split_conditions, start_facts
+from .paths import Report, _is_self, check, split_conditions, start_facts
 
 # %% ../../nbs/23da_checked.ipynb #bed94819
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class Promise:
 
     def _free(self, name: str) -> bool:
         p = self.signature.python.parameters[name]
-        return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        return p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
 
     def promised(self) -> Report:
         "What the signature alone says."

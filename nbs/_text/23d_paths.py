@@ -20,7 +20,7 @@ from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, 
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
 from bendml.shape.trace import Trace, tracing
-from bendml.shape.symbols import Array, number
+from bendml.shape.symbols import Array
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
 from bendml.shape.states import fingerprint, outside
 from bendml.shape.loops import MAX_SECONDS, Endless
@@ -204,8 +204,6 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
             continue
         if spec is not None: value = make(spec)
         elif name in statics and statics[name] is not p.empty: value = statics[name]
-        elif is_number(p): value = number(float)
-        elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default
         else: raise nothing_said(name, p, f)
         if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
@@ -219,13 +217,6 @@ def _refuse_star(p: inspect.Parameter, f: Callable) -> None:
     star = '*' if p.kind is p.VAR_POSITIONAL else '**'
     raise ShapeError(f'what {star}{p.name} holds is not known', 'parameters with names', f'{star}{p.name}', f'write {p.name}: tuple[Vec[n], ...], without the star, or declare the function that calls {f.__name__}',
                      place=place_of_code(f.__code__))
-
-
-# %%
-#| export
-def is_number(p: inspect.Parameter) -> bool:
-    "A parameter that holds some float: its value is not looked at."
-    return p.annotation in (float, 'float') or isinstance(p.default, float)
 
 
 # %%

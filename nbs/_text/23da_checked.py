@@ -20,7 +20,7 @@ from bendml.shape.annotations import ArraySpec, Signature, SizeSpec, TupleSpec, 
 from bendml.shape.opaque import Opaque
 from bendml.shape.objects import Own
 from bendml.shape.values import parts_of
-from bendml.shape.paths import Report, _is_self, check, is_number, split_conditions, start_facts
+from bendml.shape.paths import Report, _is_self, check, split_conditions, start_facts
 
 
 # %% [markdown]
@@ -96,7 +96,7 @@ class Promise:
 
     def _free(self, name: str) -> bool:
         p = self.signature.python.parameters[name]
-        return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        return p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
 
     def promised(self) -> Report:
         "What the signature alone says."

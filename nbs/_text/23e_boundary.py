@@ -14,13 +14,13 @@ from typing import Any, Callable
 import numpy as np
 
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
-from bendml.shape.facts import Claim
 from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
 from bendml.shape.values import _ROLES, parts_of
 from bendml.shape.checked import Checks
+from bendml.shape.binding import Binding
 
 
 # %% [markdown]
@@ -73,60 +73,6 @@ def as_mat(
 
 
 # %% [markdown]
-# ## Numbers for names
-#
-# At a call, each name gets its number from the first axis that is just that name; products are then computed, or, where one
-# factor is not known yet, divided.
-
-# %%
-#| export
-class Binding:
-    "The sizes of one call: what each name is, and where it was seen."
-    def __init__(self, lower: dict[str, int | None]): self.sizes, self.seen, self.later, self.lower = {}, {}, [], lower
-
-    def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
-        unknown = names_of(size) - self.sizes.keys()
-        if not unknown:
-            if (own := evaluate(size, self.sizes)) != value:
-                error(f'{size} is {own}{self._from(size)}, and here it is {value}'
-                      if names_of(size) else f'a size is {value}, not {own}')
-        elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
-        else: self.later.append((size, value, where, error))
-
-    def _set(self, name: str, value: int, where: str, error: Callable) -> None:
-        least = self.lower.get(name, 1)
-        if least is not None and value < least:
-            error(f'{name} is {value}, and sizes are at least {least}',
-                  f'@typed(where="{name} >= {value}") would allow it' if value >= 0 else '')
-        self.sizes[name], self.seen[name] = value, where
-
-    def forget(self, name: str) -> None:
-        "`Any` in one of several values is another size in each."
-        if name.startswith('?'): self.sizes.pop(name, None)
-
-    def _from(self, size: Dim) -> str:
-        found = [f'{n} from {self.seen[n]}' for n in sorted(names_of(size))]
-        return f' ({", ".join(found)})' if found else ''
-
-    def finish(self) -> None:
-        "Solve what is left: products with one unknown factor."
-        texts: dict[Dim, int] = {}
-        for size, value, where, error in sorted(self.later, key=lambda t: len(names_of(t[0]))):
-            unknown = names_of(size) - self.sizes.keys()
-            if len(unknown) == 1: self._solve(size, value, where, error, *unknown)
-            elif not unknown: self.axis(size, value, where, error)
-            elif texts.setdefault(size, value) != value: error(f'{size} is {texts[size]}, and here it is {value}')
-
-    def _solve(self, size: Dim, value: int, where: str, error: Callable, name: str) -> None:
-        at = lambda n: evaluate(size, self.sizes | {name: n})
-        try: slope = at(2) - at(1)
-        except ZeroDivisionError: slope = 0
-        root = (value - at(1))//slope + 1 if slope else 1
-        if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}')
-        self._set(name, root, where, error)
-
-
-# %% [markdown]
 # ## The careful check
 #
 # It finds the fault and words it. It runs when the quick check below says no.
@@ -142,12 +88,15 @@ class Shapes(Checks):
         if self.pending: self.settle()
         binding = Binding(self.lower)
         for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
-        binding.finish()
-        for c in self.claims:
-            if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes):
-                self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
+        binding.finish(self.claims, self._error(None))
+        self._numbers_fit(arguments, binding.sizes)
+
+    def _numbers_fit(self, arguments: dict[str, Any], sizes: dict[str, int]) -> None:
+        "Refuse numbers in an array that a condition excludes; a limit of which no array was given may be any."
+        free = 1 + max((int(arguments[n].max(initial=0)) for n in self.limits), default=0)
         for name, limit in self.limits.items():
-            if not _below(arguments[name], n := evaluate(limit, binding.sizes)):
+            n = evaluate(limit, {k: max(free, self.lower.get(k, 1) or 0) for k in names_of(limit)} | sizes)
+            if not _below(arguments[name], n):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
 
@@ -167,13 +116,6 @@ class Shapes(Checks):
 #| export
 def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids.min() >= 0 and ids.max() < limit)
 def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
-
-
-# %%
-#| export
-def _true(c: Claim, sizes: dict[str, int]) -> bool:
-    value = evaluate(c.dim, sizes)
-    return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
 
 
 # %%
