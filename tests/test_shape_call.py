@@ -91,7 +91,7 @@ def test_a_caller_passes_as_many():
     assert define('def f(x: Vec[n]) -> Mat[2, n]: return stacked((x, x))')
     refused('def f(x: Vec[n]) -> Mat[2, n]: return stacked((x, x, x))', '3 values')
     refused('def f(x: Vec[n]) -> Mat[2, n]: return stacked([x, x])', 'tuple')
-    refused('def f(x: Mat[2, n]) -> Mat[2, n]: return stacked(x)', 'tuple')
+    refused('def f(x: Mat[2, n]) -> Mat[2, n]: return stacked(x)', 'another number of values')
     refused('def f(x: Vec[n]) -> tuple[Vec[n]]: return x', 'tuple')
 
 
@@ -189,8 +189,10 @@ def test_what_is_written_is_no_other_argument():
             return z[i] + j''')
     stopped(f, (a[:3], a[:3]), z, says='share memory')
     assert f((a[:3], a[3:]), z).shape == (3,)
-    reads = define('def f(x: Vec[n], y: Vec[n]) -> Vec[n]: return x + y')
-    assert reads(z, z).shape == (3,)
+    floats = define('def f(x: Vec[n], y: Vec[n]) -> Vec[n]:\n    x += y\n    return x')
+    assert floats(z, z).shape == (3,)
+    reads = define('def f(x: Int[Vec[n]], y: Int[Vec[n]]) -> Vec[n]: return x + y')
+    assert reads(a, a).shape == (6,)
 
 
 # Decorators, settings.

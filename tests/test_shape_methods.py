@@ -192,7 +192,7 @@ def f(x: Vec[n]) -> float:
 def test_records_and_dictionaries_are_what_their_annotations_say_when_a_function_ends():
     from dataclasses import dataclass
     text = '@dataclass\nclass P:\n    w: Mat[n, d]\n@typed\ndef f(p: P, q: {"w": Mat[n, d]}) -> None:\n    '
-    for step, good in [('p.w = p.w*2', True), ('p.w = p.w.T', False), ('q["w"] = q["w"] + 1', True), ('q["w"] = q["w"].T', False), ('del q["w"]', False), ('q["more"] = p.w.T', True)]:
+    for step, good in [('p.w = p.w*2', True), ('p.w = p.w.T', False), ('q["w"] = q["w"] + 1', True), ('q["w"] = q["w"].T', False), ('del q["w"]', False), ('q["more"] = p.w.T', False)]:
         if good: define(text + step, dataclass=dataclass, **globals())
         else: refused(text + step, dataclass=dataclass, **globals())
 

@@ -7,7 +7,7 @@ __all__ = ['ARRAYS', 'Weight', 'stored', 'as_mat', 'Shapes']
 
 # %% ../../nbs/23e_boundary.ipynb #f6824e8f
 import inspect, sys
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from .messages import ShapeError, place_of
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from .unsaid import a, contents, conversion, other_rank
 from .objects import Watched
-from .values import _ROLES, parts_of
-from .checked import Checks
+from .values import _ROLES, other_keys, parts_of
+from .paths import Report
+from .checked import Checks, lasting, plain
 from .binding import Binding
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d
@@ -58,12 +59,13 @@ class Shapes(Checks):
     def at_call(self, arguments: dict[str, Any]) -> None:
         "Refuse arguments that are not what the signature says."
         self.complete(next(iter(arguments.values()), None))
-        report = self.report({n: arguments[n] for n in self.statics})
+        report = self.report({n: plain(arguments[n]) for n in self.statics})
         if self.pending: self.settle()
         binding = Binding(self.lower)
         for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
         binding.finish(self.claims, self._error(None))
         self._numbers_fit(arguments, binding.sizes)
+        self._apart(report, arguments)
 
     def _numbers_fit(self, arguments: dict[str, Any], sizes: dict[str, int]) -> None:
         "Refuse numbers in an array that a condition excludes; a limit of which no array was given may be any."
@@ -73,6 +75,14 @@ class Shapes(Checks):
             if not _below(arguments[name], n):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
+
+    def _apart(self, report: Report, arguments: dict[str, Any]) -> None:
+        "Refuse an array of whole numbers that the function writes into where it is part of another argument."
+        found = [(p, n, x) for n, spec in self.params(report) if report.writes for p, x in _found(spec, arguments[n], n)]
+        for path, _, x in (f for f in found if f[1] in report.writes):
+            for other, n, y in found:
+                if other != path and _shared(x, y):
+                    self._error(n)(f'{path} and {other} share memory, and {self.f.__name__} writes into {path}', f'pass {path}.copy()')
 
     def _error(self, name: str | None):
         def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
@@ -88,6 +98,29 @@ class Shapes(Checks):
 # %% ../../nbs/23e_boundary.ipynb #3202a541
 def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids.min() >= 0 and ids.max() < limit)
 def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
+
+# %% ../../nbs/23e_boundary.ipynb #cbe8fe34
+def _found(spec: Any, value: Any, name: str) -> Iterator[tuple[str, np.ndarray]]:
+    "The arrays of whole numbers in an argument, each with the expression that reaches it."
+    match spec:
+        case MaybeSpec(inner): spec = inner
+        case ManySpec(inner): spec = [inner]*len(value)
+    match spec:
+        case ArraySpec() if _counts(spec) and isinstance(value, np.ndarray): yield name, value
+        case TupleSpec(items, names, cls) if value is not None:
+            for i, s in enumerate(items): yield from _found(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]')
+        case DictSpec(items) if value is not None:
+            for k, s in items: yield from _found(s, value[k], f'{name}[{k!r}]')
+        case list() if value is not None:
+            for i, s in enumerate(spec): yield from _found(s, value[i], f'{name}[{i}]')
+
+# %% ../../nbs/23e_boundary.ipynb #21758832
+def _counts(spec: ArraySpec) -> bool: return 'int' in spec.dtype
+
+def _shared(x: np.ndarray, y: np.ndarray) -> bool:
+    "Have they an entry in common? Where that is hard to tell, yes."
+    try: return np.shares_memory(x, y, max_work=10_000)
+    except np.exceptions.TooHardError: return True
 
 # %% ../../nbs/23e_boundary.ipynb #735ee8e8
 _KINDS = {'': 'biufc', 'int': 'iu', 'bool': 'b', 'float': 'f'}
@@ -112,11 +145,13 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
         case SizeSpec(size):
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 error('a size is a whole number', expected=spec, observed=repr(value))
+            if isinstance(value, np.integer) and not name.isidentifier() and value.dtype != np.int64:
+                error(f'{name} is a {value.dtype}, which counts otherwise than an int', f'int({name})', spec, repr(value))
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
-            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple | list) or not cls and len(value) != len(items):
-                error('not what is expected', expected=spec, observed=type(value).__name__)
+            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple): _no_tuple(cls or tuple, spec, value, name, error)
+            if not cls and len(value) != len(items): error(f'{name} has {_count(value)}, not {len(items)}', '', spec, _count(value))
             for i, s in enumerate(items):
                 where = f'{name}.{names[i]}' if cls else f'{name}[{i}]'
                 if cls and getattr(value, names[i], None) is None and not isinstance(s, MaybeSpec):
@@ -126,7 +161,17 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
             for k, s in items:
                 if not isinstance(value, dict) or k not in value: error(f'no key {k!r}', expected=s, observed='nothing')
                 _bind(s, value[k], f'{name}[{k!r}]', binding, error)
-        case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
+            if (wrong := other_keys(value, [k for k, _ in items], name)): error(*wrong)
+        case list():
+            if not isinstance(value, list): _no_tuple(list, spec, value, name, error)
+            _bind(TupleSpec(tuple(spec)), tuple(value), name, binding, error)
+
+# %% ../../nbs/23e_boundary.ipynb #65bb0327
+def _no_tuple(wanted: type, spec: Any, value: Any, name: str, error: Callable) -> None:
+    many = wanted in (tuple, list) and isinstance(value, tuple | list | np.ndarray)
+    error(f'{name} is {a(value)}, not {a(wanted)}', f'{wanted.__name__}({name})' if many else '', spec, type(value).__name__)
+
+def _count(values: Any) -> str: return f'{len(values)} value{"s"*(len(values) != 1)}'
 
 # %% ../../nbs/23e_boundary.ipynb #0c5a1d3a
 def _bind_array(spec: ArraySpec, value: Any, name: str, binding: Binding, error: Callable) -> None:
@@ -158,10 +203,12 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__plain': plain, '__share': np.may_share_memory}
     pending = []
-    params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
+    report = None if shapes.pending else shapes.report()
+    params = shapes.params(report) if report else shapes.signature.params
     for name, spec in params:
+        tests += _containers(spec, name, space)
         for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec):
             if isinstance(s, OpaqueSpec | OneSpec):
                 own = f'__c{len(space)}'
@@ -188,15 +235,41 @@ def _quick(shapes: Shapes) -> Callable:
     for n, default in shapes.statics.items():
         space[f'__d_{n}'] = default
         tests.append(f'{n} is __d_{n}')
-    simple = exact and not shapes.pending and all(_straight(s) for _, s in params)
-    code = _source(python, unpack, tests, simple, space)
+    if report and report.writes: tests += _memory(params, report)
+    simple = exact and report and all(_straight(s) for _, s in params) and all(map(lasting, shapes.statics.values()))
+    whole = [n for n, s in params if isinstance(s.inner if isinstance(s, MaybeSpec) else s, SizeSpec) or n in shapes.statics]
+    code = _source(python, unpack, tests, simple, space, whole)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
 
 # %% ../../nbs/23e_boundary.ipynb #ec2a96a0
+def _containers(spec: Any, path: str, space: dict[str, Any]) -> list[str]:
+    "Tests that what holds the arrays is what the annotation says."
+    if isinstance(spec, MaybeSpec | ManySpec): return []   # the careful check's
+    items = spec.items if isinstance(spec, TupleSpec | DictSpec) else spec if isinstance(spec, list) else ()
+    if isinstance(spec, DictSpec):
+        own = f'__k{len(space)}'
+        space[own] = [k for k, _ in items]
+        return [f'type({path}) is dict and [*{path}] == {own}', *(t for k, s in items for t in _containers(s, f'{path}[{k!r}]', space))]
+    cls = getattr(spec, 'make', None)
+    inside = [t for i, s in enumerate(items) for t in _containers(s, f'{path}.{spec.names[i]}' if cls else f'{path}[{i}]', space)]
+    if not cls: return [f'type({path}) is {"list" if isinstance(spec, list) else "tuple"} and len({path}) == {len(items)}', *inside] if items else []
+    if issubclass(cls, Watched): return inside
+    own = f'__c{len(space)}'
+    space[own] = cls
+    return [f'isinstance({path}, {own})', *inside]
+
+# %% ../../nbs/23e_boundary.ipynb #0c30ab3a
+def _memory(params: tuple, report: Report) -> list[str]:
+    "Tests that an array that is written into does not share its memory with another."
+    found = [(n, p) for n, s in params for p, part in parts_of(s, n, ArraySpec) if _counts(part)]
+    return [f'not __share({p}, {q})' for i, (n, p) in enumerate(found) for m, q in found[i + 1:] if {n, m} & {*report.writes}]
+
+# %% ../../nbs/23e_boundary.ipynb #d4788da0
 def _straight(spec: Any) -> bool:
     "Does each path lead to one value, whatever the argument is?"
-    if isinstance(spec, TupleSpec): return all(map(_straight, spec.items))
+    if isinstance(spec, TupleSpec | list): return all(map(_straight, spec if isinstance(spec, list) else spec.items))
+    if isinstance(spec, DictSpec): return all(_straight(s) for _, s in spec.items)
     return not isinstance(spec, MaybeSpec | ManySpec)
 
 # %% ../../nbs/23e_boundary.ipynb #f1690561
@@ -222,7 +295,7 @@ def _code(size: Dim, known: dict[str, str]) -> str:
     return '(' + str(substitute(size, {n: named(v) for n, v in known.items()})) + ')'
 
 # %% ../../nbs/23e_boundary.ipynb #70f411dc
-def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
+def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict, whole: list[str]) -> str:
     "The text of the generated function."
     params, passed, star = [], [], False
     last = next((p for p in reversed(python.parameters.values()) if p.kind is p.POSITIONAL_ONLY), None)
@@ -230,7 +303,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
         if p.kind is p.KEYWORD_ONLY and not star: params.append('*'); star = True
         mark = {p.VAR_POSITIONAL: '*', p.VAR_KEYWORD: '**'}.get(p.kind, '')
         star |= mark == '*'
-        if p.default is not p.empty: space[f'__p_{p.name}'] = p.default
+        if p.default is not p.empty: space[f'__p_{p.name}'] = plain(p.default)
         params.append(f'{mark}{p.name}' + (f'=__p_{p.name}' if p.default is not p.empty else ''))
         if p is last: params.append('/')
         passed.append(f'{mark}{p.name}' if mark or p.kind is not p.KEYWORD_ONLY else f'{p.name}={p.name}')
@@ -242,6 +315,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
                   '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
                   '    if not __ok:', *_careful(args)]
     else: lines += ['    if True:', *_careful(args)]
+    lines += [f'        {n} = __plain({n})' for n in whole]
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
 
 # %% ../../nbs/23e_boundary.ipynb #ede2cd11

@@ -142,14 +142,30 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
             if type(value) is Opaque or value not in values: refuse(f'{what} is none of these', spec, _shown(value))
         case TupleSpec(items, names, cls):
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
-            if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
+            if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} value{"s"*(len(values) != 1)}')
+            if not cls and not isinstance(value, tuple): refuse(f'{what} is no tuple', spec, 'a list' if isinstance(value, list) else value, 'make it one: tuple(...)' if isinstance(value, list) else 'a tuple of one value is (x,)')
             for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}.{names[i]}' if cls else f'{what}, part {i}', put)
         case DictSpec(items):
             if not isinstance(value, dict): refuse(f'{what} is not a dictionary', spec, type(value).__name__)
             for k, s in items:
                 if k not in value: refuse(f'{what} has no key {k!r}', s, 'nothing')
                 fits(s, value[k], f'{what}[{k!r}]', put)
-        case list(): fits(TupleSpec(tuple(spec)), tuple(value), what, put)
+            if (wrong := other_keys(value, [k for k, _ in items], what.removeprefix('argument '))): refuse(wrong[0], *wrong[2:], wrong[1] if what.startswith('argument') else '')
+        case list():
+            if not isinstance(value, list): refuse(f'{what} is no list', spec, 'a tuple' if isinstance(value, tuple) else value, 'make it one: list(...)')
+            fits(TupleSpec(tuple(spec)), tuple(value), what, put)
+
+
+# %%
+#| export
+def other_keys(value: dict, wanted: list, name: str) -> tuple[str, str, str, str] | None:
+    "What is wrong if a dictionary has other keys than an annotation says, or in another order: it is unpacked and looped over in that order."
+    if (keys := list(value)) == wanted: return None
+    more = [k for k in keys if k not in wanted]
+    what = f'the key {more[0]!r}, which the annotation has not' if more else 'its keys in another order'
+    own = name if name.isidentifier() else 'p'
+    shown = lambda ks: ', '.join(map(repr, ks))
+    return f'{name} has {what}', f'{{k: {own}[k] for k in ({shown(wanted)}{","*(len(wanted) == 1)})}}', shown(wanted), shown(keys)
 
 
 # %%

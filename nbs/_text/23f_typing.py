@@ -26,10 +26,10 @@ from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim, inherit
 from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of, unknown, written
 from bendml.shape.elementwise import lift
-from bendml.shape.states import as_turns
+from bendml.shape.states import _names, as_turns, fingerprint
 from bendml.shape.values import fits, make, parts_of
 from bendml.shape.paths import Report, _arrays_in
-from bendml.shape.checked import _alike
+from bendml.shape.checked import _alike, plain
 from bendml.shape.boundary import Shapes, _quick, stored, as_mat
 
 
@@ -50,7 +50,9 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
     bound.apply_defaults()
     first = next(iter(bound.arguments.values()), None)
     shapes.complete(first)
-    report = _report(shapes, {n: bound.arguments[n] for n in shapes.statics})
+    settings = {n: plain(bound.arguments[n]) for n in shapes.statics}
+    for n, v in settings.items(): _is_known(v, n, shapes.f.__name__)
+    report = _report(shapes, settings)
     names, params = _Names(), shapes.params(report)
     for n in sorted(report.own.needs if report.own else ()):
         if getattr(first, n, None) is None and not isinstance(shapes.attributes()[n], MaybeSpec):
@@ -69,8 +71,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     for all_of in report.unless: _not_together(all_of, names)
-    for n in report.writes:
-        for x in _arrays_in(bound.arguments[n]): written(x, UNBOUNDED)
+    _write(report, bound.arguments)
     state['op'] = before or ('', False)
     if report.own: _changes(shapes, report, first, names)
     if report.own and report.own.gives: return first
@@ -79,6 +80,26 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
     for n in sorted(names_in(spec) - names.sizes.keys()): names.sizes[n] = unknown(n.replace('?', 'k'), 0).size  # found when it runs, each time anew
     return _still_there(_identified(make(spec, names.put), spec, names), bound.arguments)
+
+
+# %%
+#| export
+def _is_known(value: Any, name: str, function: str) -> None:
+    "Refuse a size of the caller, or an array, for a setting: the function was checked for values only."
+    if _names(fingerprint(value)):
+        refuse(f'{name} is a setting of {function}, and what it is here is not known', hint=f'annotate it there: {name}: int for a size, which another annotation names, {name}: Vec[...] for an array')
+
+
+# %%
+#| export
+def _write(report: Report, given: dict[str, Any]) -> None:
+    "What a function writes into, nobody knows afterwards; it must be no part of another argument."
+    arrays = [(n, x) for n, v in given.items() if report.writes for x in _arrays_in(v)]
+    for i, (n, x) in enumerate(arrays):
+        if n not in report.writes: continue
+        other = next((m for k, (m, y) in enumerate(arrays) if k != i and x.dtype.kind in 'iu' and x.known and x.known is y.known), None)
+        if other: refuse(f'{n} and {other} share memory, and it writes into {n}', hint='pass a copy: .copy()')
+        written(x, UNBOUNDED)
 
 
 # %%
