@@ -49,7 +49,7 @@ def test_a_size_arrives_as_an_int():
     stopped(f, np.ones(100), (np.uint8(200), 3), says='int(ks[0])')
 
 
-@pytest.mark.parametrize('body', ['y[i % len(y)]', 'y[np.mod(i, len(y))]', 'y[(i*len(y)) % len(y)]', 'y[np.minimum(np.abs(i), len(y) - 1)]', 'y[i % (len(y) + 300)%len(y)]'])
+@pytest.mark.parametrize('body', ['y[i % len(y)]', 'y[np.mod(i, len(y))]', 'y[(i*len(y)) % len(y)]', 'y[np.maximum(np.minimum(i, len(y) - 1), 0)]', 'y[i % (len(y) + 300)%len(y)]'])
 def test_narrow_whole_numbers_that_meet_sizes(body):
     f = define(f'def f(i: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return {body}')
     for dtype in (np.int64, np.intp): assert f(np.array([1, 2], dtype), np.ones(300)).shape == (2,)
@@ -57,8 +57,20 @@ def test_narrow_whole_numbers_that_meet_sizes(body):
 
 
 def test_narrow_whole_numbers_that_meet_none():
-    f = define('def f(i: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return y[i]*len(y) + np.arange(len(i))*len(y)', '@typed(where="i < m")')
-    assert f(np.array([1, 2], np.uint8), np.ones(300)).shape == (2,)
+    for body in ('y[i]*len(y) + np.arange(len(i))*len(y)', 'np.zeros(len(i)*len(y))[np.arange(len(i))*len(y) + i]', 'y[i//2]', 'np.clip(i, 0, 255) + y[i]'):
+        f = define(f'def f(i: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return {body}', '@typed(where="i < m")')
+        for dtype in (np.uint8, np.int8, np.int32, np.int64): assert f(np.array([1, 2], dtype), np.ones(300)).shape == (2,)
+
+
+def test_a_caller_passes_numbers_that_are_wide_enough():
+    define.__globals__['turned'] = define('def f(i: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return y[i % len(y)]')
+    f = define('def f(i: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return turned(i, y)')
+    assert f(np.array([1, 2]), np.ones(300)).shape == (2,)
+    stopped(f, np.array([1, 2], np.uint8), np.ones(300), says='too narrow')
+    refused('def f(i: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return turned(i.astype(np.uint8), y)', 'too narrow')
+    f = define('def f(i: Int[Vec[n]], j: Int[Vec[n]], y: Vec[m]) -> Vec[n]: return y[np.maximum(i, j)]', '@typed(where=["i < m", "j < m"])')
+    assert f(np.array([1, 2], np.uint8), np.array([1, 2]), np.ones(3)).shape == (2,)
+    stopped(f, np.array([1, 2], np.uint64), np.array([1, 2]), np.ones(3), says='uint64')
 
 
 # Tuples, lists, records, dictionaries.

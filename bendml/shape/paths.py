@@ -19,7 +19,7 @@ from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_c
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
 from .trace import Trace, tracing
 from .symbols import Array
-from .ranges import UNBOUNDED, Known, bounded
+from .ranges import NARROW, UNBOUNDED, Known, bounded, hull
 from .states import fingerprint, outside
 from .loops import MAX_SECONDS, Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
@@ -41,6 +41,7 @@ class Report:
     own: Own | None = None                # what a method does with `self`
     unless: tuple[tuple[Claim, ...], ...] = ()  # conditions under which it raises, each of several that hold together
     writes: tuple[str, ...] = ()          # the parameters into whose arrays it may write
+    held: tuple[int, int] = NARROW        # the whole numbers that arrays of them must be able to hold
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
@@ -224,7 +225,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     requires, unless = _required(paths, where)
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
-                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)))
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)),
+                  hull(NARROW, *(p.trace.state.get('held', NARROW) for p in paths)))
 
 # %% ../../nbs/23d_paths.ipynb #0e57f116
 def _arrays_in(value: Any) -> Iterator[Array]:

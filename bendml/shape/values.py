@@ -142,7 +142,7 @@ def other_keys(value: dict, wanted: list, name: str) -> tuple[str, str, str, str
     what = f'the key {more[0]!r}, which the annotation has not' if more else 'its keys in another order'
     own = name if name.isidentifier() else 'p'
     shown = lambda ks: ', '.join(map(repr, ks))
-    return f'{name} has {what}', f'{{k: {own}[k] for k in ({shown(wanted)}{","*(len(wanted) == 1)})}}', shown(wanted), shown(keys)
+    return f'{name} has {what}', f'pass {{k: {own}[k] for k in ({shown(wanted)}{","*(len(wanted) == 1)})}}', shown(wanted), shown(keys)
 
 # %% ../../nbs/23cb_values.ipynb #48c2bfbe
 def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim]) -> None:

@@ -18,6 +18,7 @@ from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
+from bendml.shape.ranges import NARROW, holds_all
 from bendml.shape.values import _ROLES, other_keys, parts_of
 from bendml.shape.paths import Report
 from bendml.shape.checked import Checks, lasting, plain
@@ -91,7 +92,10 @@ class Shapes(Checks):
         for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
         binding.finish(self.claims, self._error(None))
         self._numbers_fit(arguments, binding.sizes)
-        self._apart(report, arguments)
+        found = [(p, n, x) for n, spec in self.params(report) for p, x in _found(spec, arguments[n], n)]
+        for path, name, x in found:
+            if not holds_all(x.dtype, report.held): self._error(name)(f'{path} holds {x.dtype}, too narrow for the sizes that it meets', f'pass {path}.astype(int)')
+        self._apart(report, found)
 
     def _numbers_fit(self, arguments: dict[str, Any], sizes: dict[str, int]) -> None:
         "Refuse numbers in an array that a condition excludes; a limit of which no array was given may be any."
@@ -102,9 +106,8 @@ class Shapes(Checks):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
 
-    def _apart(self, report: Report, arguments: dict[str, Any]) -> None:
+    def _apart(self, report: Report, found: list[tuple[str, str, np.ndarray]]) -> None:
         "Refuse an array of whole numbers that the function writes into where it is part of another argument."
-        found = [(p, n, x) for n, spec in self.params(report) if report.writes for p, x in _found(spec, arguments[n], n)]
         for path, _, x in (f for f in found if f[1] in report.writes):
             for other, n, y in found:
                 if other != path and _shared(x, y):
@@ -140,7 +143,7 @@ def _found(spec: Any, value: Any, name: str) -> Iterator[tuple[str, np.ndarray]]
         case MaybeSpec(inner): spec = inner
         case ManySpec(inner): spec = [inner]*len(value)
     match spec:
-        case ArraySpec() if _counts(spec) and isinstance(value, np.ndarray): yield name, value
+        case ArraySpec() if _counts(spec) and isinstance(value, np.ndarray | np.integer): yield name, value
         case TupleSpec(items, names, cls) if value is not None:
             for i, s in enumerate(items): yield from _found(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]')
         case DictSpec(items) if value is not None:
@@ -186,7 +189,7 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 error('a size is a whole number', expected=spec, observed=repr(value))
             if isinstance(value, np.integer) and not name.isidentifier() and value.dtype != np.int64:
-                error(f'{name} is a {value.dtype}, which counts otherwise than an int', f'int({name})', spec, repr(value))
+                error(f'{name} is a {value.dtype}, which counts otherwise than an int', f'pass int({name})', spec, repr(value))
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
@@ -211,7 +214,7 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
 #| export
 def _no_tuple(wanted: type, spec: Any, value: Any, name: str, error: Callable) -> None:
     many = wanted in (tuple, list) and isinstance(value, tuple | list | np.ndarray)
-    error(f'{name} is {a(value)}, not {a(wanted)}', f'{wanted.__name__}({name})' if many else '', spec, type(value).__name__)
+    error(f'{name} is {a(value)}, not a {wanted.__name__}', f'pass {wanted.__name__}({name})' if many else '', spec, type(value).__name__)
 
 def _count(values: Any) -> str: return f'{len(values)} value{"s"*(len(values) != 1)}'
 
@@ -290,7 +293,8 @@ def _quick(shapes: Shapes) -> Callable:
             unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
             pending += zip(s.sizes, own)
             if own: tests.append(f'{path}.__class__ in __arrays')
-            exact = f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
+            wide = ''.join(c for c in 'bhilqBHILQ' if holds_all(np.dtype(c), report.held)) if s.dtype == 'int' and report and report.held != NARROW else ''
+            exact = f'{path}.dtype.char in {wide!r}' if wide else f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
             tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)

@@ -24,7 +24,7 @@ from bendml.shape.copies import function_node
 from bendml.shape.objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
 from bendml.shape.trace import current, holds, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim, inherit
-from bendml.shape.ranges import GIVEN, UNBOUNDED, range_of, unknown, written
+from bendml.shape.ranges import GIVEN, NARROW, UNBOUNDED, holds_all, must_hold, range_of, unknown, written
 from bendml.shape.elementwise import lift
 from bendml.shape.states import _names, as_turns, fingerprint
 from bendml.shape.values import fits, make, parts_of
@@ -71,6 +71,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     for all_of in report.unless: _not_together(all_of, names)
+    _wide_enough(report, params, bound.arguments)
     _write(report, bound.arguments)
     state['op'] = before or ('', False)
     if report.own: _changes(shapes, report, first, names)
@@ -88,6 +89,15 @@ def _is_known(value: Any, name: str, function: str) -> None:
     "Refuse a size of the caller, or an array, for a setting: the function was checked for values only."
     if _names(fingerprint(value)):
         refuse(f'{name} is a setting of {function}, and what it is here is not known', hint=f'annotate it there: {name}: int for a size, which another annotation names, {name}: Vec[...] for an array')
+
+
+# %%
+#| export
+def _wide_enough(report: Report, params: tuple, given: dict[str, Any]) -> None:
+    "Refuse whole numbers that are too narrow for the sizes that they meet there; of what nobody has said, note it."
+    for n, x in ((n, x) for n, _ in params if report.held != NARROW for x in _arrays_in(given[n]) if x.dtype.kind in 'iu'):
+        if not x.sure: must_hold(*map(Dim, report.held))
+        elif not holds_all(x.dtype, report.held): refuse(f'{n} holds {x.dtype}, too narrow for the sizes that it meets', hint='.astype(int)')
 
 
 # %%
