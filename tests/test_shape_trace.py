@@ -363,7 +363,7 @@ def f(x: Vec[D], p: {'a': Mat[D, H], 'b': Mat[H, D]}, q: [Vec[D], Vec[D]]) -> Ve
 """)
     x, a, b = np.ones(2), np.ones((2, 3)), np.ones((3, 2))
     assert f(x, {'a': a, 'b': b}, [x, x]).shape == (2,)
-    for p, q, said in [({'a': a}, [x, x], "p has no key 'b'"), ({'a': a, 'b': b, 'c': 1}, [x, x], "p has a key 'c' that its annotation does not have"),
+    for p, q, said in [({'a': a}, [x, x], "p has no key 'b'"), ({'a': a, 'b': b, 'c': 1}, [x, x], "p has the key 'c', which the annotation has not"),
                        ({'b': b, 'a': a}, [x, x], "p has its keys in another order"), ({'a': a, 'b': b}, [x, x, x], 'q has 3 values, not 2')]:
         with pytest.raises(ShapeError) as e: f(x, p, q)
         assert said in str(e.value), e.value

@@ -18,7 +18,7 @@ from .sizes import DimError
 from .messages import ShapeError, as_record, one_line, place_of_code
 from .copies import function_node
 from .values import arrays_of
-from .paths import Report, is_number
+from .paths import Report
 from .boundary import Shapes
 from .typing import _typed, collecting, outcome
 from .definitions import Definitions
@@ -110,8 +110,7 @@ def _undecorated(space: dict[str, Any], files: set[str], seen: set, left_out: li
         except (ShapeError, DimError) as e:  # nobody asked for these to be checked
             if any(hasattr(a, 'dim_str') for a in inspect.get_annotations(f).values()): left_out.append(f'{place_of_code(f.__code__)}: {f.__name__} is not checked: {e.args[0]}')
             continue
-        given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty
-                 or is_number(signature.python.parameters[n]) for n, s in signature.params]
+        given = [s or signature.python.parameters[n].default is not inspect.Parameter.empty for n, s in signature.params]
         if all(given) and any(_says(s) for _, s in [*signature.params, ('return', signature.result)]): yield f
 
 

@@ -20,7 +20,7 @@ from .annotations import spelled
 from .trace import current, holds, refuse
 from .opaque import Opaque
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
-from .ranges import compared, computed, copied, range_of, ranged, union, view, written
+from .ranges import compared, computed, copied, must_hold, range_of, ranged, union, view, written
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
@@ -227,6 +227,16 @@ def _sure(operand: Any) -> bool:
     return type(operand) in (bool, int, float, complex) or as_dim(operand) is not None or lift(operand).sure
 
 # %% ../../nbs/22b_elementwise.ipynb #46ac7ada
+def _widths(f: Any, arrays: list, operands: list) -> None:
+    "Note what whole numbers meet, if the width of some is not known; those of 64 bits make all so wide, but for uint64."
+    whole = [x for x, o in zip(arrays, operands) if x.dtype.kind in 'iu' and as_dim(o) is None]
+    if len(whole) > 1: must_hold(Dim(1))
+    if not whole or any(x.sure and x.dtype == np.int64 for x in whole): return
+    r = computed(f, operands)
+    ends = () if r.given or f in (np.minimum, np.maximum, np.remainder, np.floor_divide) else (r.low, r.high)  # these go no further than their operands
+    must_hold(*map(as_dim, operands), *ends)
+
+# %% ../../nbs/22b_elementwise.ipynb #49fe01c1
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
@@ -238,6 +248,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
         axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
+    if not sure and kinds[0].kind in 'iu' and f is not np.clip: _widths(f, arrays, operands)
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
 

@@ -82,7 +82,8 @@ def arange(start, stop=None, step=1, dtype=None, **_):
     if c.const is None or c.const == 0: refuse(f'steps of {c}', 'a known step that is not 0', c)
     length = -((a - b)//c) if c.const > 0 else -((b - a)//-c)
     if length.const is None and not branch(claim(length, '>=', 0)): length = Dim(0)
-    line = Array((axis(Dim(max(length.const, 0)) if length.const is not None else length),), kind)
+    sure = dtype is None and Array not in map(type, (start, stop, step))
+    line = Array((axis(Dim(max(length.const, 0)) if length.const is not None else length),), kind, sure=sure)
     return ranged(line, from_to(a, b - 1) if c.const > 0 else from_to(b + 1, a))
 
 # %% ../../nbs/22i_making.ipynb #cf2d70e0

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['OWN', 'HOOKS', 'OUTSIDE', 'ANSWERS', 'dtype_of', 'is_instance', 'is_subclass', 'has_attribute', 'attribute',
-           'type_of', 'plain_type', 'is_same', 'subject', 'has_unknown', 'percent', 'from_outside', 'asked']
+           'type_of', 'plain_type', 'is_same', 'subject', 'has_unknown', 'percent', 'from_outside', 'typed_shapes',
+           'asked']
 
 # %% ../../nbs/23ba_questions.ipynb #4a4d9405
 import operator, os, sysconfig, types
@@ -121,6 +122,12 @@ def from_outside(f: types.FunctionType) -> bool:
     file, numpy = f.__code__.co_filename, OUTSIDE[2]
     if file.startswith(numpy) or (f.__module__ or '').startswith('bendml.shape.'): return True
     return file.startswith(OUTSIDE) and 'site-packages' not in file
+
+# %% ../../nbs/23ba_questions.ipynb #d3c1122c
+def typed_shapes(f: Any) -> Any:
+    "What is known of a typed function; None for another, also where `functools.wraps` has made it look like a typed one."
+    shapes = getattr(f, '__shapes__', None)
+    return shapes if shapes is not None and shapes.quick is getattr(f, '__func__', f) else None
 
 # %% ../../nbs/23ba_questions.ipynb #940f5670
 def _only_reads(f: Any) -> bool:

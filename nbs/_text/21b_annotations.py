@@ -14,7 +14,7 @@
 # %%
 #| hide
 #| export
-import dataclasses, enum, inspect, itertools, numbers, re, typing
+import dataclasses, enum, inspect, itertools, numbers, re, sys, typing
 from collections import abc
 from dataclasses import dataclass, replace
 from typing import Any, Callable
@@ -22,7 +22,7 @@ from typing import Any, Callable
 import numpy as np
 
 from bendml.shape.sizes import Dim, DimError, named, names_of, parse_dim
-from bendml.shape.messages import ShapeError, place_of_code
+from bendml.shape.messages import ShapeError, place_of, place_of_code
 
 
 # %% [markdown]
@@ -118,6 +118,17 @@ def _written(size: Any) -> str: return f'"{size}"' if isinstance(size, str) else
 
 # %%
 #| export
+class AnnotationError(ShapeError, DimError):
+    "An annotation that cannot be read; its place is the line that has it."
+
+def _read(read: Callable, *written: Any) -> Any:
+    try: return read(*written)
+    except DimError as e: reason, _, hint = str(e).partition('; ')
+    raise AnnotationError(reason, hint=hint, place=place_of(sys._getframe(2)))
+
+
+# %%
+#| export
 class _Brackets:
     def __init__(self, *sizes): raise DimError(f'write brackets: {type(self).__name__}[{", ".join(map(_written, sizes)) or "n, d"}]')
 
@@ -126,33 +137,37 @@ class _Brackets:
 #| export
 class Vec(_Brackets):
     "An array with one axis: `Vec[n]`."
-    def __class_getitem__(cls, size) -> ArraySpec: return _spec(1, size)
+    def __class_getitem__(cls, size) -> ArraySpec: return _read(_spec, 1, size)
 
 
 # %%
 #| export
 class Mat(_Brackets):
     "An array with two axes: `Mat[rows, columns]`."
-    def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(2, sizes)
+    def __class_getitem__(cls, sizes) -> ArraySpec: return _read(_spec, 2, sizes)
 
 
 # %%
 #| export
 class Arr(_Brackets):
     "An array with any number of axes: `Arr[B, T, C]`; `Arr[()]` is a number that NumPy holds."
-    def __class_getitem__(cls, sizes) -> ArraySpec: return _spec(None, sizes)
+    def __class_getitem__(cls, sizes) -> ArraySpec: return _read(_spec, None, sizes)
 
 
 # %%
 #| export
 class L:
     "A size that is a number, or text: `L[784]`, `L[\"4*D\"]`. To a type checker it is `typing.Literal`."
-    def __class_getitem__(cls, size) -> Dim | str: return size if isinstance(size, str) else read_size(size)[0]
+    def __class_getitem__(cls, size) -> Dim | str: return size if isinstance(size, str) else _read(read_size, size)[0]
 
 
 # %%
 B, D = Dim('B'), Dim('D')
 Mat[B, L[784]], Vec['4*D'], Arr[B, D, 4*D, D + 1]
+
+# %%
+try: Vec['D/2']
+except ShapeError as e: print(e)
 
 
 # %%
@@ -284,6 +299,7 @@ def read_annotation(written: Any, scope: dict[str, Any], name: str = '') -> Spec
     "Read an annotation; `scope` resolves text, `name` is the parameter's."
     if isinstance(written, str):
         try: written = eval(written, scope)  # the user's own annotation, in the user's own module, as Python itself would
+        except DimError: raise
         except Exception as e: raise DimError(f'{written!r} cannot be read as an annotation: {e}') from None
     if isinstance(written, Spec) or written is None: return written
     if isinstance(written, Dim | typing.TypeVar): return SizeSpec(read_size(written)[0])
@@ -418,7 +434,8 @@ def _scope(f: Callable) -> dict[str, Any]:
 # %%
 #| export
 def _with_default(spec: Any, name: str, default: Any, named: frozenset[str]) -> Any:
-    "`w: Vec[d] = None` may be None; an int or text with a default is a setting, unless the annotations name the int as a size."
+    "`eps=1e-5` is a number, `w: Vec[d] = None` may be None; an int or text with a default is a setting, unless an annotation names the int as a size."
+    if spec is None and isinstance(default, float): return ArraySpec(())
     inner = spec.inner if isinstance(spec, MaybeSpec) else spec
     setting = isinstance(inner, SizeSpec) and inner.size == Dim(name) and name not in named
     if default is None: return _maybe(inner)
@@ -436,11 +453,11 @@ def read_signature(f: Callable, extra: dict[str, Any] | None = None, where: tupl
     read = {}
     for name, a in written.items():
         try: read[name] = None if a is inspect.Parameter.empty else read_annotation(a, scope, '' if name == 'return' else name)
-        except DimError as e: raise ShapeError(f'{name}: {e}', place=place_of_code(f.__code__)) from None
+        except DimError as e: raise ShapeError(f'{name}: {e.args[0]}', hint=getattr(e, 'hint', ''), place=place_of_code(f.__code__)) from None
     named = frozenset(re.findall(r'\w+', ' '.join(where)))
     for name, p in python.parameters.items():
         others = named.union(*(names_in(s) for n, s in read.items() if n != name))
-        if p.default is not p.empty: read[name] = _with_default(read[name], name, p.default, others)
+        if p.default is not p.empty and (read[name] or name not in known): read[name] = _with_default(read[name], name, p.default, others)
         inner = read[name].inner if isinstance(read[name], MaybeSpec) else read[name]
         if name in known and isinstance(inner, OpaqueSpec | OneSpec): read[name] = None
     return Signature(tuple((n, read[n]) for n in python.parameters), read['return'], python)

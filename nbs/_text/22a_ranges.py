@@ -130,6 +130,28 @@ def _held(r: Range, dtype: np.dtype) -> bool:
     return None not in ends and np.iinfo(dtype).min <= ends[0] and ends[1] <= np.iinfo(dtype).max
 
 
+# %% [markdown]
+# `Int[Vec[n]]` may be called with int8, and 300 is no int8: there `i % 300` stops. So the whole numbers that meet such an array
+# are noted, for the call to be checked against them. A size may be anything that 32 bits hold.
+
+# %%
+#| export
+NARROW, WIDE = (0, 0), (0, 2**31 - 1)
+
+def hull(*spans: tuple[int, int]) -> tuple[int, int]: return min(a for a, _ in spans), max(b for _, b in spans)
+
+def must_hold(*numbers: Dim | None) -> None:
+    "Note numbers that arrays of a width that nobody has said must be able to hold."
+    for d in (d for d in numbers if d is not None):
+        span = hull(NARROW, (d.const, d.const)) if d.const is not None else WIDE if _surely(d, '>=', Dim(0)) else (-1, WIDE[1])
+        current().state['held'] = hull(current().state.get('held', NARROW), span)
+
+def holds_all(dtype: np.dtype, span: tuple[int, int]) -> bool:
+    "Can whole numbers of this kind be all of these?"
+    if dtype == np.uint64: return span == NARROW  # with int64 it makes float64
+    return dtype.kind not in 'iu' or np.iinfo(dtype).min <= span[0] and span[1] <= np.iinfo(dtype).max
+
+
 # %%
 #| export
 def bounded(x: Array, size: Dim) -> Array:

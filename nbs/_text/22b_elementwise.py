@@ -20,7 +20,7 @@ from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
-from bendml.shape.ranges import compared, computed, copied, range_of, ranged, union, view, written
+from bendml.shape.ranges import compared, computed, copied, must_hold, range_of, ranged, union, view, written
 
 
 # %% [markdown]
@@ -305,6 +305,18 @@ def _sure(operand: Any) -> bool:
 
 # %%
 #| export
+def _widths(f: Any, arrays: list, operands: list) -> None:
+    "Note what whole numbers meet, if the width of some is not known; those of 64 bits make all so wide, but for uint64."
+    whole = [x for x, o in zip(arrays, operands) if x.dtype.kind in 'iu' and as_dim(o) is None]
+    if len(whole) > 1: must_hold(Dim(1))
+    if not whole or any(x.sure and x.dtype == np.int64 for x in whole): return
+    r = computed(f, operands)
+    ends = () if r.given or f in (np.minimum, np.maximum, np.remainder, np.floor_divide) else (r.low, r.high)  # these go no further than their operands
+    must_hold(*map(as_dim, operands), *ends)
+
+
+# %%
+#| export
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
@@ -316,6 +328,7 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
         axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
+    if not sure and kinds[0].kind in 'iu' and f is not np.clip: _widths(f, arrays, operands)
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
     return stored(results if len(results) > 1 else results[0], out)
 

@@ -178,6 +178,14 @@ def from_outside(f: types.FunctionType) -> bool:
 
 # %%
 #| export
+def typed_shapes(f: Any) -> Any:
+    "What is known of a typed function; None for another, also where `functools.wraps` has made it look like a typed one."
+    shapes = getattr(f, '__shapes__', None)
+    return shapes if shapes is not None and shapes.quick is getattr(f, '__func__', f) else None
+
+
+# %%
+#| export
 def _only_reads(f: Any) -> bool:
     if isinstance(f, types.FunctionType): return not hasattr(f, '__shapes__') and from_outside(f)
     if isinstance(f, types.BuiltinFunctionType) and not isinstance(f.__self__, types.ModuleType | str | None): return False

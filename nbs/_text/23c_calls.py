@@ -27,7 +27,7 @@ from bendml.shape.states import FEWER, Growing, Turns, as_turns, backwards, enum
 from bendml.shape.several import combinations, ndenumerate, ndindex, pairwise, product
 from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
-from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
+from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type, typed_shapes
 from bendml.shape.drawing import draw
 from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
@@ -51,8 +51,8 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     tick()
     if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
-    if hasattr(f, '__shapes__'):
-        return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
+    if (shapes := typed_shapes(f)):
+        return shapes.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
     if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed(a) if type(a) is Turns and a.listed else a for a in args)
     if op_of(f) is not None: _empty_list(args)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)

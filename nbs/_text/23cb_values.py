@@ -144,13 +144,18 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
         case TupleSpec(items, names, cls):
             if cls and not issubclass(cls, Watched) and not isinstance(value, cls | Watched): refuse(f'{what} is not {spec}', spec, _shown(value))
             values = [getattr(value, n, None) for n in names] if cls else value if isinstance(value, tuple | list) else (value,)
-            if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} values')
+            if len(values) != len(items): refuse(f'{what} has another number of values', spec, f'{len(values)} value{"s"*(len(values) != 1)}')
+            if not cls and not isinstance(value, tuple): refuse(f'{what} is no tuple', spec, 'a list' if isinstance(value, list) else value, 'make it one: tuple(...)' if isinstance(value, list) else 'a tuple of one value is (x,)')
             for i, (s, v) in enumerate(zip(items, values)): fits(s, v, f'{what}.{names[i]}' if cls else f'{what}, part {i}', put)
         case DictSpec(items):
             if not isinstance(value, dict): refuse(f'{what} is not a dictionary', spec, type(value).__name__)
-            if fault := wrong_keys(spec, value): refuse(f'{what} has {fault}', spec, keys_of(value))
-            for k, s in items: fits(s, value[k], f'{what}[{k!r}]', put)
-        case list(): fits(TupleSpec(tuple(spec)), tuple(value), what, put)
+            for k, s in items:
+                if k not in value: refuse(f'{what} has no key {k!r}', s, 'nothing')
+                fits(s, value[k], f'{what}[{k!r}]', put)
+            if (wrong := other_keys(value, [k for k, _ in items], what.removeprefix('argument '))): refuse(wrong[0], *wrong[2:], wrong[1] if what.startswith('argument') else '')
+        case list():
+            if not isinstance(value, list): refuse(f'{what} is no list', spec, 'a tuple' if isinstance(value, tuple) else value, 'make it one: list(...)')
+            fits(TupleSpec(tuple(spec)), tuple(value), what, put)
 
 
 # %% [markdown]
@@ -158,16 +163,14 @@ def fits(spec: Any, value: Any, what: str, put: Callable[[Dim], Dim] = lambda d:
 
 # %%
 #| export
-def wrong_keys(spec: DictSpec, value: dict) -> str:
+def other_keys(value: dict, wanted: list, name: str) -> tuple[str, str, str, str] | None:
     "What is wrong with the keys of a dictionary, if something is."
-    wanted = [k for k, _ in spec.items]
-    for k in wanted:
-        if k not in value: return f'no key {k!r}'
-    for k in value:
-        if k not in wanted: return f'a key {k!r} that its annotation does not have'
-    return '' if list(value) == wanted else 'its keys in another order'
-
-def keys_of(value: dict) -> str: return 'the keys ' + ', '.join(map(repr, value)) if value else 'nothing'
+    if (keys := list(value)) == wanted: return None
+    more = [k for k in keys if k not in wanted]
+    what = f'the key {more[0]!r}, which the annotation has not' if more else 'its keys in another order'
+    own = name if name.isidentifier() else 'p'
+    shown = lambda ks: ', '.join(map(repr, ks))
+    return f'{name} has {what}', f'pass {{k: {own}[k] for k in ({shown(wanted)}{","*(len(wanted) == 1)})}}', shown(wanted), shown(keys)
 
 
 # %%

@@ -21,7 +21,7 @@ from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, names_in
 from bendml.shape.trace import Trace, at_place, known, tracing
 from bendml.shape.symbols import AS_KEY, KEYS, Array, number
-from bendml.shape.ranges import UNBOUNDED, Known, bounded
+from bendml.shape.ranges import NARROW, UNBOUNDED, Known, bounded, hull
 from bendml.shape.states import fingerprint, outside
 from bendml.shape.loops import MAX_SECONDS, Endless
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
@@ -51,6 +51,7 @@ class Report:
     own: Own | None = None                # what a method does with `self`
     unless: tuple[tuple[Claim, ...], ...] = ()  # conditions under which it raises, each of several that hold together
     writes: tuple[str, ...] = ()          # the parameters into whose arrays it may write
+    held: tuple[int, int] = NARROW        # the whole numbers that arrays of them must be able to hold
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
@@ -212,8 +213,6 @@ def arguments(signature: Signature, statics: dict[str, Any], f: Callable) -> tup
             continue
         if spec is not None: value = make(spec)
         elif name in statics and statics[name] is not p.empty: value = statics[name]
-        elif is_number(p): value = number(float)
-        elif p.annotation is bool: value = number(bool)
         elif p.default is not p.empty: value = p.default
         else: raise nothing_said(name, p, f)
         if p.kind is p.KEYWORD_ONLY: kwargs[name] = value
@@ -227,13 +226,6 @@ def _refuse_star(p: inspect.Parameter, f: Callable) -> None:
     star = '*' if p.kind is p.VAR_POSITIONAL else '**'
     raise ShapeError(f'what {star}{p.name} holds is not known', 'parameters with names', f'{star}{p.name}', f'write {p.name}: tuple[Vec[n], ...], without the star, or declare the function that calls {f.__name__}',
                      place=place_of_code(f.__code__))
-
-
-# %%
-#| export
-def is_number(p: inspect.Parameter) -> bool:
-    "A parameter that holds some float: its value is not looked at."
-    return p.annotation in (float, 'float') or isinstance(p.default, float)
 
 
 # %%
@@ -284,7 +276,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     requires, unless = _required(paths, where)
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
-                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)))
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)),
+                  hull(NARROW, *(p.trace.state.get('held', NARROW) for p in paths)))
 
 
 # %% [markdown]

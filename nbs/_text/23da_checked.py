@@ -8,10 +8,12 @@
 # %%
 #| hide
 #| export
-import ast, difflib, threading
+import ast, difflib, enum, threading, types
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterator
+
+import numpy as np
 
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import _holds, parse_claim
@@ -22,6 +24,8 @@ from bendml.shape.copies import function_node
 from bendml.shape.objects import Own
 from bendml.shape.values import parts_of
 from bendml.shape.paths import SOON, Report, _is_self, check, is_number, split_conditions, start_facts
+from bendml.shape.symbols import Array, Size, as_dim
+from bendml.shape.states import _checksum, _settings, attributes
 
 
 # %% [markdown]
@@ -73,6 +77,50 @@ def _leaned_on(shapes: 'Checks', statics: dict[str, Any]) -> Report | None:
 
 
 # %% [markdown]
+# ## Settings
+#
+# A function is checked for the value that a setting has. Another call leans on that check if its value is the same to the last
+# attribute: `(1.0, 2)` is not `(1, 2)`, and an object may have changed since. A NumPy integer, which counts otherwise than
+# Python's own (`np.uint8(200) + 100` is 44), becomes an `int` first.
+
+# %%
+#| export
+_SAME = type | types.FunctionType | types.BuiltinFunctionType | types.ModuleType | np.ufunc | enum.Enum
+_VALUES = bool | int | float | complex | str | bytes | type(None) | np.generic
+
+def mark(value: Any, seen: tuple = ()) -> tuple:
+    "What a setting is, as something that compares."
+    kind = type(value)
+    if kind is Size: return kind, as_dim(value)
+    if kind in (Opaque, Array) or isinstance(value, _SAME) or id(value) in seen or len(seen) > 8: return 'same', id(value)
+    if isinstance(value, _VALUES): return kind, value if isinstance(value, int | str | bytes) else repr(value)
+    if isinstance(value, np.ndarray): return kind, value.shape, str(value.dtype), _checksum(value)
+    inside = lambda v: mark(v, (*seen, id(value)))
+    if isinstance(value, types.MethodType): return kind, id(value.__func__), inside(value.__self__)
+    own = tuple((n, inside(v)) for n, v in [*attributes(value).items(), *(s for c in kind.__mro__ for s in _settings(c))])
+    if isinstance(value, dict): return kind, own, tuple((inside(k), inside(v)) for k, v in value.items())
+    if isinstance(value, list | tuple): return kind, own, tuple(map(inside, value))
+    if isinstance(value, set | frozenset): return kind, own, frozenset(map(inside, value))
+    return (kind, own) if own else ('same', id(value))
+
+
+# %%
+#| export
+def plain(value: Any) -> Any:
+    "A setting with Python's own whole numbers."
+    if isinstance(value, np.integer): return int(value)
+    return tuple(map(plain, value)) if type(value) is tuple else value
+
+def lasting(value: Any) -> bool:
+    "Is a value always what it is now, so that it need not be looked into?"
+    return all(map(lasting, value)) if type(value) is tuple else isinstance(value, _SAME | _VALUES)
+
+
+# %%
+mark((1, 2)) == mark((1.0, 2)), plain((np.uint8(200), 'a')), lasting([1])
+
+
+# %% [markdown]
 # ## The checks of a function
 
 # %%
@@ -84,9 +132,9 @@ class Promise:
         self.where, self.limits = split_conditions(where, signature)
         self.lower = dict(start_facts(self.where).lower)
         self.claims = [c for text in self.where for c in parse_claim(text)]
-        self.statics = {n: known.get(n, signature.python.parameters[n].default) for n,
+        self.statics = {n: plain(known.get(n, signature.python.parameters[n].default)) for n,
                         s in signature.params if s is None and (n in known or not self._free(n))}
-        self.reports: list[tuple[dict, Report]] = []
+        self.reports: dict[tuple, tuple[dict, Report]] = {}   # by the mark of the settings, which are kept, and so their ids
         self.zeros: dict[str, bool] = {}           # whether it would be right if this size could be 0
         self.names: dict[str, Any] = {}            # names of its own: itself
         self.pending, self.whole = True, False     # not checked yet; its class is known
@@ -98,7 +146,7 @@ class Promise:
 
     def _free(self, name: str) -> bool:
         p = self.signature.python.parameters[name]
-        return is_number(p) or p.annotation is bool or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        return p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
 
     def promised(self) -> Report:
         "What the signature alone says."
@@ -134,8 +182,7 @@ class Checks(Promise):
         "The report for these settings (the defaults if none are given); checks them if they are new."
         self.complete()
         wanted = self.statics if statics is None else statics
-        for known, report in self.reports:
-            if _alike(known, wanted): return report
+        if (known := self.reports.get(mark(wanted))): return known[1]
         if (promised := _leaned_on(self, wanted)): return promised
         try: return self._checked(wanted)
         except ShapeError as e:
@@ -145,7 +192,7 @@ class Checks(Promise):
     def _checked(self, statics: dict[str, Any]) -> Report:
         _names_are_known(self, Report('', 0, 0, (), (), ''))
         _defaults_fit(self)
-        guess = Guess(self, statics, self.promised())
+        guess, seen = Guess(self, statics, self.promised()), mark(statics)
         for _ in range(ROUNDS):
             guess.used = False
             with guessing(guess): found = check(self.f, self.signature, self.where, self.keep, statics, self.limits, self.names)
@@ -153,7 +200,7 @@ class Checks(Promise):
             guess.report = found
         else: raise ShapeError(f'{self.f.__name__} calls itself, and what it needs grows', hint='write a loop', place=place_of_code(self.f.__code__))
         _names_are_known(self, found)
-        if not guess.leans: self.reports.append((statics, found))
+        if not guess.leans: self.reports[seen] = statics, found
         return found
 
     def may_be_0(self, name: str) -> bool:
@@ -171,11 +218,7 @@ class Checks(Promise):
 #| export
 def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.own, report.result == 'None'
 
-def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return all(_equal(known[n], wanted[n]) for n in known)
-
-def _equal(a: Any, b: Any) -> bool:
-    try: return a is b or type(a) is type(b) is not Opaque and bool(a == b)
-    except Exception: return False
+def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return mark(known) == mark(wanted)
 
 
 # %%

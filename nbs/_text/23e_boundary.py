@@ -9,18 +9,20 @@
 #| hide
 #| export
 import functools, inspect, sys
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
-from bendml.shape.facts import Claim
 from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
-from bendml.shape.values import _ROLES, keys_of, parts_of, wrong_keys
-from bendml.shape.checked import Checks
+from bendml.shape.values import _ROLES, other_keys, parts_of
+from bendml.shape.checked import Checks, lasting, plain
+from bendml.shape.ranges import NARROW, holds_all
+from bendml.shape.paths import Report
+from bendml.shape.binding import Binding
 
 
 # %% [markdown]
@@ -73,61 +75,6 @@ def as_mat(
 
 
 # %% [markdown]
-# ## Numbers for names
-#
-# At a call, each name gets its number from the first axis that is just that name; products are then computed, or, where one
-# factor is not known yet, divided.
-
-# %%
-#| export
-class Binding:
-    "The sizes of one call: what each name is, and where it was seen."
-    def __init__(self, lower: dict[str, int | None], may_be_0: Callable[[str], bool]):
-        self.sizes, self.seen, self.later, self.lower, self.may_be_0 = {}, {}, [], lower, may_be_0
-
-    def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
-        unknown = names_of(size) - self.sizes.keys()
-        if not unknown:
-            if (own := evaluate(size, self.sizes)) != value:
-                error(f'{size} is {own}{self._from(size)}, and here it is {value}'
-                      if names_of(size) else f'a size is {value}, not {own}')
-        elif size == named(next(iter(unknown))): self._set(str(size), value, where, error)
-        else: self.later.append((size, value, where, error))
-
-    def _set(self, name: str, value: int, where: str, error: Callable) -> None:
-        least = self.lower.get(name, 1)
-        if least is not None and value < least:
-            error(f'{name} is {value}, and sizes are at least {least}',
-                  f'@typed(where="{name} >= 0") would allow it' if value == 0 and self.may_be_0(name) else '')
-        self.sizes[name], self.seen[name] = value, where
-
-    def forget(self, name: str) -> None:
-        "`Any` in one of several values is another size in each."
-        if name.startswith('?'): self.sizes.pop(name, None)
-
-    def _from(self, size: Dim) -> str:
-        found = [f'{n} from {self.seen[n]}' for n in sorted(names_of(size))]
-        return f' ({", ".join(found)})' if found else ''
-
-    def finish(self) -> None:
-        "Solve what is left: products with one unknown factor."
-        texts: dict[Dim, int] = {}
-        for size, value, where, error in sorted(self.later, key=lambda t: len(names_of(t[0]))):
-            unknown = names_of(size) - self.sizes.keys()
-            if len(unknown) == 1: self._solve(size, value, where, error, *unknown)
-            elif not unknown: self.axis(size, value, where, error)
-            elif texts.setdefault(size, value) != value: error(f'{size} is {texts[size]}, and here it is {value}')
-
-    def _solve(self, size: Dim, value: int, where: str, error: Callable, name: str) -> None:
-        at = lambda n: evaluate(size, self.sizes | {name: n})
-        try: slope = at(2) - at(1)
-        except ZeroDivisionError: slope = 0
-        root = (value - at(1))//slope + 1 if slope else 1
-        if at(root) != value or root < 0: error(f'no {name} makes {size} equal to {value}')
-        self._set(name, root, where, error)
-
-
-# %% [markdown]
 # ## The careful check
 #
 # It finds the fault and words it. It runs when the quick check below says no.
@@ -139,18 +86,32 @@ class Shapes(Checks):
     def at_call(self, arguments: dict[str, Any]) -> None:
         "Refuse arguments that are not what the signature says."
         self.complete(next(iter(arguments.values()), None))
-        report = self.report({n: arguments[n] for n in self.statics})
+        report = self.report({n: plain(arguments[n]) for n in self.statics})
         if self.pending: self.settle()
         binding = Binding(self.lower, self.may_be_0)
         for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
-        binding.finish()
-        for c in self.claims:
-            if names_of(c.dim) <= binding.sizes.keys() and not _true(c, binding.sizes):
-                self._error(None)(f'{c} does not hold: ' + ', '.join(f'{n} = {binding.sizes[n]}' for n in sorted(names_of(c.dim))))
+        binding.finish(self.claims, self._error(None))
+        self._numbers_fit(arguments, binding.sizes)
+        found = [(p, n, x) for n, spec in self.params(report) for p, x in _found(spec, arguments[n], n)]
+        for path, name, x in found:
+            if not holds_all(x.dtype, report.held): self._error(name)(f'{path} holds {x.dtype}, too narrow for the sizes that it meets', f'pass {path}.astype(int)')
+        self._apart(report, found)
+
+    def _numbers_fit(self, arguments: dict[str, Any], sizes: dict[str, int]) -> None:
+        "Refuse numbers in an array that a condition excludes; a limit of which no array was given may be any."
+        free = 1 + max((int(arguments[n].max(initial=0)) for n in self.limits), default=0)
         for name, limit in self.limits.items():
-            if not _below(arguments[name], n := evaluate(limit, binding.sizes)):
+            n = evaluate(limit, {k: max(free, self.lower.get(k, 1) or 0) for k in names_of(limit)} | sizes)
+            if not _below(arguments[name], n):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
+
+    def _apart(self, report: Report, found: list[tuple[str, str, np.ndarray]]) -> None:
+        "Refuse an array of whole numbers that the function writes into where it is part of another argument."
+        for path, _, x in (f for f in found if f[1] in report.writes):
+            for other, n, y in found:
+                if other != path and _shared(x, y):
+                    self._error(n)(f'{path} and {other} share memory, and {self.f.__name__} writes into {path}', f'pass {path}.copy()')
 
     def _error(self, name: str | None):
         def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None, at: str = ''):
@@ -170,11 +131,35 @@ def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids
 def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
 
 
+# %% [markdown]
+# A function that writes into one array changes the numbers of no other: it was checked with arrays that are apart. For whole
+# numbers, which may be used as an index, this must be so.
+
 # %%
 #| export
-def _true(c: Claim, sizes: dict[str, int]) -> bool:
-    value = evaluate(c.dim, sizes)
-    return value == 0 if c.kind == '==' else value != 0 if c.kind == '!=' else value >= 0
+def _found(spec: Any, value: Any, name: str) -> Iterator[tuple[str, np.ndarray]]:
+    "The arrays of whole numbers in an argument, each with the expression that reaches it."
+    match spec:
+        case MaybeSpec(inner): spec = inner
+        case ManySpec(inner): spec = [inner]*len(value)
+    match spec:
+        case ArraySpec() if _counts(spec) and isinstance(value, np.ndarray | np.integer): yield name, value
+        case TupleSpec(items, names, cls) if value is not None:
+            for i, s in enumerate(items): yield from _found(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]')
+        case DictSpec(items) if value is not None:
+            for k, s in items: yield from _found(s, value[k], f'{name}[{k!r}]')
+        case list() if value is not None:
+            for i, s in enumerate(spec): yield from _found(s, value[i], f'{name}[{i}]')
+
+
+# %%
+#| export
+def _counts(spec: ArraySpec) -> bool: return 'int' in spec.dtype
+
+def _shared(x: np.ndarray, y: np.ndarray) -> bool:
+    "Have they an entry in common? Where that is hard to tell, yes."
+    try: return np.shares_memory(x, y, max_work=10_000)
+    except np.exceptions.TooHardError: return True
 
 
 # %%
@@ -204,22 +189,35 @@ def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -
         case SizeSpec(size):
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 error('a size is a whole number', expected=spec, observed=repr(value))
+            if isinstance(value, np.integer) and not name.isidentifier() and value.dtype != np.int64:
+                error(f'{name} is a {value.dtype}, which counts otherwise than an int', f'pass int({name})', spec, repr(value))
             binding.axis(size, int(value), name, error)
         case ArraySpec(): _bind_array(spec, value, name, binding, error)
         case TupleSpec(items, names, cls):
-            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple | list):
-                error('not what is expected', expected=spec, observed=type(value).__name__)
-            if not cls and len(value) != len(items): error(f'{name} has {len(value)} values, not {len(items)}', expected=spec)
+            if not (cls and issubclass(cls, Watched)) and not isinstance(value, cls or tuple): _no_tuple(cls or tuple, spec, value, name, error)
+            if not cls and len(value) != len(items): error(f'{name} has {_count(value)}, not {len(items)}', '', spec, _count(value))
             for i, s in enumerate(items):
                 where = f'{name}.{names[i]}' if cls else f'{name}[{i}]'
                 if cls and getattr(value, names[i], None) is None and not isinstance(s, MaybeSpec):
                     error(f'{where} is not set', 'call the method that sets it first', s, 'None' if hasattr(value, names[i]) else 'nothing')
                 _bind(s, getattr(value, names[i]) if cls else value[i], where, binding, error)
         case DictSpec(items):
-            if not isinstance(value, dict): error('not what is expected', expected=spec, observed=type(value).__name__)
-            if fault := wrong_keys(spec, value): error(f'{name} has {fault}', f'pass {{k: {name}[k] for k in {[k for k, _ in items]}}}'*('no key' not in fault), spec, keys_of(value))
-            for k, s in items: _bind(s, value[k], f'{name}[{k!r}]', binding, error)
-        case list(): _bind(TupleSpec(tuple(spec)), value, name, binding, error)
+            for k, s in items:
+                if not isinstance(value, dict) or k not in value: error(f'{name} has no key {k!r}', expected=s, observed='nothing')
+                _bind(s, value[k], f'{name}[{k!r}]', binding, error)
+            if (wrong := other_keys(value, [k for k, _ in items], name)): error(*wrong)
+        case list():
+            if not isinstance(value, list): _no_tuple(list, spec, value, name, error)
+            _bind(TupleSpec(tuple(spec)), tuple(value), name, binding, error)
+
+
+# %%
+#| export
+def _no_tuple(wanted: type, spec: Any, value: Any, name: str, error: Callable) -> None:
+    many = wanted in (tuple, list) and isinstance(value, tuple | list | np.ndarray)
+    error(f'{name} is {a(value)}, not a {wanted.__name__}', f'pass {wanted.__name__}({name})' if many else '', spec, type(value).__name__)
+
+def _count(values: Any) -> str: return f'{len(values)} value{"s"*(len(values) != 1)}'
 
 
 # %%
@@ -272,21 +270,17 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__plain': plain, '__share': np.may_share_memory}
     pending = []
-    params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
+    report = None if shapes.pending else shapes.report()
+    params = shapes.params(report) if report else shapes.signature.params
     for name, spec in params:
-        for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec | TupleSpec | DictSpec | list):
-            if (cls := s.cls if isinstance(s, OpaqueSpec) else s.make if isinstance(s, TupleSpec) else None) and not issubclass(cls, Watched):
-                space[own := f'__c{len(space)}'] = cls
-                tests.append(f'isinstance({path}, {own})')
-                continue
-            if isinstance(s, OneSpec):
-                space[own := f'__c{len(space)}'] = s.values
-                tests.append(f'{path} in {own}')
-                continue
-            if isinstance(s, TupleSpec | DictSpec | list):
-                tests += _as_many(s, path)
+        tests += _containers(spec, name, space)
+        for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec):
+            if isinstance(s, OpaqueSpec | OneSpec):
+                own = f'__c{len(space)}'
+                space[own] = s.cls if isinstance(s, OpaqueSpec) else s.values
+                tests.append(f'isinstance({path}, {own})' if isinstance(s, OpaqueSpec) else f'{path} in {own}')
                 continue
             if isinstance(s, SizeSpec):
                 pending.append((s.size, path))
@@ -300,7 +294,8 @@ def _quick(shapes: Shapes) -> Callable:
             unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
             pending += zip(s.sizes, own)
             if own: tests.append(f'{path}.__class__ in __arrays')
-            exact = f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
+            wide = ''.join(c for c in 'bhilqBHILQ' if holds_all(np.dtype(c), report.held)) if s.dtype == 'int' and report and report.held != NARROW else ''
+            exact = f'{path}.dtype.char in {wide!r}' if wide else f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
             tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
@@ -308,25 +303,47 @@ def _quick(shapes: Shapes) -> Callable:
     for n, default in shapes.statics.items():
         space[f'__d_{n}'] = default
         tests.append(f'{n} is __d_{n}')
-    simple = exact and not shapes.pending and all(_straight(s) for _, s in params)
-    code = _source(python, unpack, tests, simple, space)
+    if report and report.writes: tests += _memory(params, report)
+    simple = exact and report and all(_straight(s) for _, s in params) and all(map(lasting, shapes.statics.values()))
+    whole = [n for n, s in params if isinstance(s.inner if isinstance(s, MaybeSpec) else s, SizeSpec) or n in shapes.statics]
+    code = _source(python, unpack, tests, simple, space, whole)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
 
 
 # %%
 #| export
-def _as_many(spec: TupleSpec | DictSpec | list, path: str) -> list[str]:
-    "The test that nothing is missing, nothing is too much, and the keys are in their order; an object has its class's fields."
-    if isinstance(spec, DictSpec): return [f'type({path}) is dict', f'(*{path},) == {tuple(k for k, _ in spec.items)!r}']
-    return [] if isinstance(spec, TupleSpec) and spec.make else [f'{path}.__class__ in (tuple, list)', f'len({path}) == {len(spec if isinstance(spec, list) else spec.items)}']
+def _containers(spec: Any, path: str, space: dict[str, Any]) -> list[str]:
+    "Tests that what holds the arrays is what the annotation says."
+    if isinstance(spec, MaybeSpec | ManySpec): return []   # the careful check's
+    items = spec.items if isinstance(spec, TupleSpec | DictSpec) else spec if isinstance(spec, list) else ()
+    if isinstance(spec, DictSpec):
+        own = f'__k{len(space)}'
+        space[own] = [k for k, _ in items]
+        return [f'type({path}) is dict and [*{path}] == {own}', *(t for k, s in items for t in _containers(s, f'{path}[{k!r}]', space))]
+    cls = getattr(spec, 'make', None)
+    inside = [t for i, s in enumerate(items) for t in _containers(s, f'{path}.{spec.names[i]}' if cls else f'{path}[{i}]', space)]
+    if not cls: return [f'type({path}) is {"list" if isinstance(spec, list) else "tuple"} and len({path}) == {len(items)}', *inside] if items else []
+    if issubclass(cls, Watched): return inside
+    own = f'__c{len(space)}'
+    space[own] = cls
+    return [f'isinstance({path}, {own})', *inside]
+
+
+# %%
+#| export
+def _memory(params: tuple, report: Report) -> list[str]:
+    "Tests that an array that is written into does not share its memory with another."
+    found = [(n, p) for n, s in params for p, part in parts_of(s, n, ArraySpec) if _counts(part)]
+    return [f'not __share({p}, {q})' for i, (n, p) in enumerate(found) for m, q in found[i + 1:] if {n, m} & {*report.writes}]
 
 
 # %%
 #| export
 def _straight(spec: Any) -> bool:
     "Does each path lead to one value, whatever the argument is?"
-    if isinstance(spec, TupleSpec): return all(map(_straight, spec.items))
+    if isinstance(spec, TupleSpec | list): return all(map(_straight, spec if isinstance(spec, list) else spec.items))
+    if isinstance(spec, DictSpec): return all(_straight(s) for _, s in spec.items)
     return not isinstance(spec, MaybeSpec | ManySpec)
 
 
@@ -358,7 +375,7 @@ def _code(size: Dim, known: dict[str, str]) -> str:
 
 # %%
 #| export
-def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
+def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict, whole: list[str]) -> str:
     "The text of the generated function."
     params, passed, star = [], [], False
     last = next((p for p in reversed(python.parameters.values()) if p.kind is p.POSITIONAL_ONLY), None)
@@ -366,7 +383,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
         if p.kind is p.KEYWORD_ONLY and not star: params.append('*'); star = True
         mark = {p.VAR_POSITIONAL: '*', p.VAR_KEYWORD: '**'}.get(p.kind, '')
         star |= mark == '*'
-        if p.default is not p.empty: space[f'__p_{p.name}'] = p.default
+        if p.default is not p.empty: space[f'__p_{p.name}'] = plain(p.default)
         params.append(f'{mark}{p.name}' + (f'=__p_{p.name}' if p.default is not p.empty else ''))
         if p is last: params.append('/')
         passed.append(f'{mark}{p.name}' if mark or p.kind is not p.KEYWORD_ONLY else f'{p.name}={p.name}')
@@ -378,6 +395,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
                   '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
                   '    if not __ok:', *_careful(args)]
     else: lines += ['    if True:', *_careful(args)]
+    lines += [f'        {n} = __plain({n})' for n in whole]
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
 
 

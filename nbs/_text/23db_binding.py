@@ -1,0 +1,173 @@
+# %%
+#| default_exp shape.binding
+
+# %% [markdown]
+# # Numbers for names
+# > At a call, each name gets a number, so that all axes are what the signature says.
+
+# %%
+#| hide
+#| export
+from dataclasses import dataclass
+from itertools import chain, count, islice
+from typing import Any, Callable, Iterator
+
+from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
+from bendml.shape.facts import Claim
+
+
+# %% [markdown]
+# The function has been shown to be right for every choice of numbers for its names. So a call is right if there is one choice
+# that makes each declared size what it is, and each condition true. A name that stands alone on some axis has its number from
+# there. For the others one is looked for: in `Vec["k*k"]` with 9 entries `k` is 3, and `Vec["n*m"]` with 6 fits as `n` = 1,
+# `m` = 6, if nothing else is said of them.
+
+# %%
+#| export
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    "What must be so: a size that is some number, or a condition."
+    dim: Dim
+    error: Callable
+    value: int = 0
+    claim: Claim | None = None
+    def __str__(self): return str(self.claim) if self.claim else f'{self.dim} is {self.value}'
+
+    def holds(self, sizes: dict[str, int]) -> bool:
+        try: value = evaluate(self.dim, sizes)
+        except ZeroDivisionError: return False
+        if not self.claim: return value == self.value
+        return value == 0 if self.claim.kind == '==' else value != 0 if self.claim.kind == '!=' else value >= 0
+
+
+# %%
+#| export
+TRIES = 3000   # numbers that are tried for names
+
+
+# %%
+#| export
+def grows(size: Dim) -> bool:
+    "Does a size of one name surely never fall when the name grows?"
+    return all(c >= 0 and all(isinstance(a, str) or grows(a.num) and (a.den.const or 0) > 0 for a, _ in m) for m, c in size.terms)
+
+
+# %%
+#| export
+def roots(size: Dim, value: int, at: Callable[[int], int]) -> Iterator[int]:
+    "Numbers for its only name that make a size `value`: by halving where it grows, else on a line or by trying."
+    if grows(size):
+        high = next((2**i for i in range(64) if at(2**i) >= value), 0)
+        low = high//2
+        while low < high: low, high = (low, middle) if at(middle := (low + high)//2) >= value else (middle + 1, high)
+        while at(low) == value: yield low; low += 1
+    else:
+        slope = at(2) - at(1)
+        for n in islice(chain([(value - at(1))//slope + 1] if slope else [], count()), TRIES):
+            if at(n) == value: yield n
+
+
+# %%
+k = Dim('k')
+for size in (k*(k + 1)//2, k//2, k % 3): print(list(islice(roots(size, 3 if size != k % 3 else 2, lambda v: evaluate(size, {'k': v})), 3)))
+
+
+# %%
+#| export
+class Binding:
+    "The sizes of one call: what each name is, and where it was seen."
+    def __init__(self, lower: dict[str, int | None], may_be_0: Callable[[str], bool]):
+        self.sizes, self.seen, self.later, self.lower, self.may_be_0 = {}, {}, [], lower, may_be_0
+
+    def axis(self, size: Dim, value: int, where: str, error: Callable) -> None:
+        unknown = names_of(size) - self.sizes.keys()
+        if unknown and size == named(next(iter(unknown))): self._set(str(size), value, where, error)
+        elif unknown: self.later.append((Wanted(size, error, value), where))
+        elif not (wanted := Wanted(size, error, value)).holds(self.sizes): error(self._wrong(wanted))
+
+    def _set(self, name: str, value: int, where: str, error: Callable) -> None:
+        if (low := self._too_low(name, value)): error(*low)
+        self.sizes[name], self.seen[name] = value, where
+
+    def _too_low(self, name: str, value: int) -> tuple[str, str] | None:
+        least = self.lower.get(name, 1)
+        if least is None or value >= least: return None
+        return f'{name} is {value}, and sizes are at least {least}', f'@typed(where="{name} >= 0") would allow it' if value == 0 and self.may_be_0(name) else ''
+
+    def forget(self, name: str) -> None:
+        "`Any` in one of several values is another size in each."
+        if name.startswith('?'): self.sizes.pop(name, None)
+
+    def _wrong(self, wanted: Wanted) -> str:
+        names = sorted(names_of(wanted.dim))
+        if wanted.claim: return f'{wanted} does not hold: ' + ', '.join(f'{n} = {self.sizes[n]}' for n in names)
+        if not names: return f'a size is {wanted.value}, not {wanted.dim}'
+        try: own = evaluate(wanted.dim, self.sizes)
+        except ZeroDivisionError: own = 'divided by 0'
+        return f'{wanted.dim} is {own} ({", ".join(f"{n} from {self.seen[n]}" for n in names)}), and here it is {wanted.value}'
+
+    def finish(self, claims: list[Claim], error: Callable) -> None:
+        "Find numbers for the names that stand alone nowhere."
+        wanted, self.tries = {(w.dim, w.value): w for w, _ in self.later}, TRIES
+        self.wheres = {w.dim: where for w, where in self.later}
+        if (fault := self._search([*wanted.values(), *(Wanted(c.dim, error, claim=c) for c in claims)])): fault[0](*fault[1:])
+
+    def _search(self, wanted: list[Wanted]) -> tuple | None:
+        "Give each open name a number; if there is none, what is wrong, as the arguments of an error."
+        left: list[Wanted] = []
+        for w in wanted:
+            if names_of(w.dim) - self.sizes.keys(): left.append(w)
+            elif not w.holds(self.sizes): return w.error, self._wrong(w)
+        if not left: return None
+        first = min(left, key=lambda w: (len(names_of(w.dim) - self.sizes.keys()), w.claim is not None))
+        name, *others = sorted(names_of(first.dim) - self.sizes.keys())
+        return self._try(first, name, left) if others or first.claim else self._solve(first, name, left)
+
+    def _solve(self, first: Wanted, name: str, left: list[Wanted]) -> tuple | None:
+        "One name is open in a size."
+        def at(n: int) -> int:
+            self.tries -= 1
+            try: return evaluate(size, {name: n})
+            except ZeroDivisionError: return -1
+        size, fault, self.seen[name] = substitute(first.dim, self.sizes), None, self.wheres[first.dim]
+        for n in roots(size, first.value, at):
+            if n < 0: continue
+            if self.tries < 0: break
+            found = (first.error, *low) if (low := self._too_low(name, n)) else self._with(name, n, left)
+            if found is None: return None
+            fault = fault or found
+        return fault or (first.error, f'no {name} makes {first.dim} equal to {first.value}')
+
+    def _try(self, first: Wanted, name: str, left: list[Wanted]) -> tuple | None:
+        "Several names are open, or one in a condition only: a size of their own is not known."
+        self.seen[name] = 'trying'
+        least = max(self.lower.get(name, 1) or 0, 0)
+        for n in range(least, least + TRIES):
+            self.tries -= 1
+            if self.tries < 0: break
+            if self._with(name, n, left) is None: return None
+        names = sorted(set().union(*(names_of(w.dim) for w in left)) - self.sizes.keys())
+        return first.error, f'no {", ".join(names)} found with which {" and ".join(map(str, left))}', f'add a parameter {name}: int, so that the call says which it is'
+
+    def _with(self, name: str, n: int, left: list[Wanted]) -> tuple | None:
+        self.sizes[name] = n
+        if (fault := self._search(left)): del self.sizes[name]
+        return fault
+
+
+# %%
+def complain(reason: str, hint: str = ''): print(reason, hint, sep='; ')
+
+n, m = Dim('n'), Dim('m')
+for product, total in (6, 5), (6, 8):
+    binding = Binding({})
+    binding.axis(n*m, product, 'x', complain)
+    binding.axis(n + m, total, 'y', complain)
+    binding.finish([], complain)
+    print(binding.sizes)
+
+# %% [markdown]
+# ## What this does not show
+#
+# A few thousand numbers are tried for names that stand alone nowhere. A call for which none of them fits is refused, though a
+# larger one might: a parameter for the size itself settles it.
