@@ -21,9 +21,9 @@ from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
 from .trace import Trace, tracing
 from .symbols import Array, number
 from .ranges import UNBOUNDED, Known, bounded
-from .states import fingerprint, outside
 from .loops import MAX_SECONDS, Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
+from .lasting import Lasting
 from .unsaid import found_sizes, nothing_said, nothing_to_find
 from .objects import Own, Watched, own_of, take_notes
 from .values import _shown, fits, make
@@ -197,19 +197,22 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes = set()
+    writes, lasting = set(), Lasting()
+    lasting.note(f)
+    for name, value in (statics or {}).items(): lasting.keep(value, name, f)
     def run(trace: Trace) -> Any:
-        before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         given = signature.python.bind(*args, **kwargs).arguments
         for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
-        trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        if args and isinstance(args[0], Watched): lasting.keep(type(args[0]), type(args[0]).__name__, f)
+        trace.state |= {'lasting': lasting, 'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
         own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
-        result = copy(*args, **kwargs)
+        try: result = copy(*args, **kwargs)
+        finally:
+            if (changed := lasting.put_back()) and not trace.refused: raise changed from None
         writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
-        if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
         if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature, result, trace, f)
@@ -242,12 +245,6 @@ def _arrays_in(value: Any) -> Iterator[Array]:
         for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
         for v in vars(value).values(): yield from _arrays_in(v)
-
-# %% ../../nbs/23d_paths.ipynb #52a1dd30
-def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
-    "Refuse a change of what outlives the call: a global, a default."
-    name = next(n[1:-1] for (n, a), (_, b) in zip(before[1], after[1]) if a != b)
-    raise ShapeError(f'{name} is changed, which outlives the call', hint='take it as a parameter, and return what is new', place=place_of_code(f.__code__))
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:

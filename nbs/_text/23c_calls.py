@@ -114,6 +114,7 @@ def _traced(f: types.FunctionType) -> types.FunctionType | None: return None if 
 def _entered(f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
     "Trace a function; a refusal inside another package than its caller's is shown at the call, and says how to give it a rule."
     copy, frame, own = _traced(f) or f, user_frame(), (f.__module__ or '').partition('.')[0]
+    if (lasting := current().state.get('lasting')) is not None: lasting.note(f)
     if 'site-packages' not in f.__code__.co_filename or frame and frame.f_globals.get('__name__', '').partition('.')[0] == own:
         return copy(*args, **kwargs)
     name = _public_name(f)

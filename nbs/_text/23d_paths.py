@@ -22,9 +22,9 @@ from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, 
 from bendml.shape.trace import Trace, tracing
 from bendml.shape.symbols import Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
-from bendml.shape.states import fingerprint, outside
 from bendml.shape.loops import MAX_SECONDS, Endless
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
+from bendml.shape.lasting import Lasting
 from bendml.shape.unsaid import found_sizes, nothing_said, nothing_to_find
 from bendml.shape.objects import Own, Watched, own_of, take_notes
 from bendml.shape.values import _shown, fits, make
@@ -237,19 +237,22 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes = set()
+    writes, lasting = set(), Lasting()
+    lasting.note(f)
+    for name, value in (statics or {}).items(): lasting.keep(value, name, f)
     def run(trace: Trace) -> Any:
-        before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         given = signature.python.bind(*args, **kwargs).arguments
         for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
-        trace.state |= {'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        if args and isinstance(args[0], Watched): lasting.keep(type(args[0]), type(args[0]).__name__, f)
+        trace.state |= {'lasting': lasting, 'root': copy.__code__, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
         own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
-        result = copy(*args, **kwargs)
+        try: result = copy(*args, **kwargs)
+        finally:
+            if (changed := lasting.put_back()) and not trace.refused: raise changed from None
         writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
-        if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
         if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature, result, trace, f)
@@ -284,14 +287,6 @@ def _arrays_in(value: Any) -> Iterator[Array]:
         for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
         for v in vars(value).values(): yield from _arrays_in(v)
-
-
-# %%
-#| export
-def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
-    "Refuse a change of what outlives the call: a global, a default."
-    name = next(n[1:-1] for (n, a), (_, b) in zip(before[1], after[1]) if a != b)
-    raise ShapeError(f'{name} is changed, which outlives the call', hint='take it as a parameter, and return what is new', place=place_of_code(f.__code__))
 
 
 # %%
