@@ -28,6 +28,7 @@ from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_lo
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from bendml.shape.drawing import draw
+from bendml.shape.chance import chance, drawn
 from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
@@ -50,6 +51,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     tick()
     if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
+    if (name := drawn(f)): return chance(name, args, kwargs)
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
     if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed() if type(a) is Turns and a.listed else a for a in args)
@@ -349,7 +351,7 @@ SPECIAL: dict[Any, Callable] = {
     round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
     bool: lambda v=False: bool(v), slice: slice,
     math.prod: lambda values, start=1: _multiplied(values, start),
-    random.random: lambda: number(float), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
+    random.Random: lambda *_: random.Random(0), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
     operator.index: lambda v: v if type(v) is Size else operator.index(v), **ANSWERS,
 }
 
