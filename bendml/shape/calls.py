@@ -24,7 +24,7 @@ from .elementwise import lift
 from .states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from .loops import Yields, comprehension, each, loop, tick, while_loop
 from .copies import HOOKS, copy_of
-from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
+from .questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type
 from .drawing import draw
 from .chance import chance, drawn
 from . import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
@@ -39,6 +39,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     tick()
     if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
+    if (chosen := dispatched(f, args)) is not None: return call(chosen, *args, **kwargs)
     if (name := drawn(f)): return chance(name, args, kwargs)
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)

@@ -114,6 +114,7 @@ class Lasting:
         kind = value if isinstance(value, type) else type(value)
         if depth > 8 or id(value) in self.kept or len(self.kept) > MOST or isinstance(value, types.ModuleType | APART): return
         if isinstance(value, type) and not _of_program(value.__module__) or kind.__module__.startswith('bendml.shape'): return
+        if isinstance(value, types.FunctionType) and from_outside(value): return self.keep(getattr(value, '__wrapped__', None), name, f, depth + 1)
         held, small = _held(value), isinstance(value, np.ndarray) and value.flags.writeable and value.nbytes < 1 << 22
         own = isinstance(value, types.FunctionType)
         if held or not isinstance(value, int | float | complex | str | bytes | types.NoneType): self.kept[id(value)] = value, held, value.copy() if small else None, name, f

@@ -26,7 +26,7 @@ from bendml.shape.elementwise import lift
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
-from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
+from bendml.shape.questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type
 from bendml.shape.drawing import draw
 from bendml.shape.chance import chance, drawn
 from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
@@ -51,6 +51,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     tick()
     if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
+    if (chosen := dispatched(f, args)) is not None: return call(chosen, *args, **kwargs)
     if (name := drawn(f)): return chance(name, args, kwargs)
     if hasattr(f, '__shapes__'):
         return f.__shapes__.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
