@@ -15,14 +15,14 @@ import numpy as np
 from .facts import claim
 from .sizes import Dim
 from .messages import ShapeError, place_of
-from .trace import branch, choose, current, holds, refuse, user_frame
+from .trace import branch, choose, current, holds, refuse, tick, user_frame
 from .opaque import Opaque
 from .symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
 from .ranges import unknown
 from .elementwise import lift
 from .states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
-from .loops import Yields, comprehension, each, loop, tick, while_loop
+from .loops import Yields, comprehension, each, loop, while_loop
 from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type
 from .drawing import draw

@@ -14,14 +14,14 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from .sizes import Dim, parse_dim
+from .sizes import Dim, DimError, parse_dim
 from .facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_code
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from .trace import Trace, tracing
-from .symbols import Array, number
+from .trace import MAX_SECONDS, Trace, tracing
+from .symbols import LONG, Array, number
 from .ranges import UNBOUNDED, Known, bounded
-from .loops import MAX_SECONDS, Endless
+from .loops import Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
 from .lasting import Lasting
 from .unsaid import found_sizes, nothing_said, nothing_to_find
@@ -91,6 +91,7 @@ def explore(
 # %% ../../nbs/23d_paths.ipynb #819b47fd
 def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     "All paths, by the way that is fast enough."
+    end = time.thread_time() + MAX_SECONDS
     try: return explore(run, facts, seconds=SOON)
     except ShapeError as e:
         if not _too_much(e): raise
@@ -98,7 +99,7 @@ def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     try: return explore(run, facts, seconds=SOON, rolled=True)
     except ShapeError:
         if 'longer' not in first.reason: raise first from None
-    return explore(run, facts)
+    return explore(run, facts, seconds=end - time.thread_time())
 
 def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', 'the check takes longer'))
 
@@ -129,9 +130,10 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
     if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
+    if isinstance(e, DimError): hint = LONG
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
-    error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+    error = ShapeError(text if isinstance(e, DimError) else f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
     error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error

@@ -17,14 +17,14 @@ import numpy as np
 from bendml.shape.facts import claim
 from bendml.shape.sizes import Dim
 from bendml.shape.messages import ShapeError, place_of
-from bendml.shape.trace import branch, choose, current, holds, refuse, user_frame
+from bendml.shape.trace import branch, choose, current, holds, refuse, tick, user_frame
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
 from bendml.shape.ranges import unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
-from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
+from bendml.shape.loops import Yields, comprehension, each, loop, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type
 from bendml.shape.drawing import draw

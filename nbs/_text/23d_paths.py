@@ -15,14 +15,14 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from bendml.shape.sizes import Dim, parse_dim
+from bendml.shape.sizes import Dim, DimError, parse_dim
 from bendml.shape.facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from bendml.shape.messages import Place, ShapeError, defines_somewhere, place_at, place_of_code
 from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec
-from bendml.shape.trace import Trace, tracing
-from bendml.shape.symbols import Array, number
+from bendml.shape.trace import MAX_SECONDS, Trace, tracing
+from bendml.shape.symbols import LONG, Array, number
 from bendml.shape.ranges import UNBOUNDED, Known, bounded
-from bendml.shape.loops import MAX_SECONDS, Endless
+from bendml.shape.loops import Endless
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
 from bendml.shape.lasting import Lasting
 from bendml.shape.unsaid import found_sizes, nothing_said, nothing_to_find
@@ -112,6 +112,7 @@ def explore(
 #| export
 def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     "All paths, by the way that is fast enough."
+    end = time.thread_time() + MAX_SECONDS
     try: return explore(run, facts, seconds=SOON)
     except ShapeError as e:
         if not _too_much(e): raise
@@ -119,7 +120,7 @@ def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     try: return explore(run, facts, seconds=SOON, rolled=True)
     except ShapeError:
         if 'longer' not in first.reason: raise first from None
-    return explore(run, facts)
+    return explore(run, facts, seconds=end - time.thread_time())
 
 def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', 'the check takes longer'))
 
@@ -154,9 +155,10 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     hint = 'as many names as the array has axes' if 'values to unpack' in text else ''
     if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
+    if isinstance(e, DimError): hint = LONG
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
-    error = ShapeError(f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
+    error = ShapeError(text if isinstance(e, DimError) else f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
     error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
