@@ -1,5 +1,5 @@
 "The command: what it runs, what it says, how it ends; and how a refusal looks in a notebook."
-import json, subprocess, sys
+import json, subprocess, sys, textwrap
 from pathlib import Path
 import pytest
 from bendml.shape import ShapeError
@@ -242,6 +242,31 @@ def test_what_is_left_out_is_named(tmp_path):
     text = run(tmp_path, 'a.py').stdout
     assert 'a.py:4:1: f is not checked' in text and 'each axis with a name' in text and 'g -> Vec<b>' in text and ' h ' not in text
     assert len(json.loads(run(tmp_path, '--json', 'a.py').stdout)['left_out']) == 1
+
+
+SKIPPED = '@typed\ndef q(x: Vec[n]) -> Vec[n]: return x[1:]\n'
+
+@pytest.mark.parametrize('head, where', [
+    ('for _ in range(1):', 'inside a `for`'), ('while True:', 'inside a `while`'), ('match 3:\n  case _:', 'inside a `match`'), ('with open("touched"):', 'inside a `with`'),
+    ('if __name__ == "__main__":', 'inside an `if`'), ('try: print()\nfinally:', 'inside a `try`'), ('for _ in range(1):\n  class A:', 'inside a `for`')])
+def test_a_typed_function_that_is_not_run_is_no_success(tmp_path, head, where):
+    (tmp_path/'a.py').write_text(HEAD + f'{head}\n' + textwrap.indent(SKIPPED, '    '))
+    found = check_file(tmp_path/'a.py')
+    line, column, says = found.unchecked[0].removeprefix(str(tmp_path/'a.py') + ':').split(':', 2)
+    assert len(found.unchecked) == 1 and f'q is not checked: it is defined {where}, which the check does not run' in says
+    assert (int(line), int(column)) == (HEAD.count('\n') + head.count('\n') + 3, 5) and not found.reports and not found.refusals
+
+def test_what_is_not_run_is_counted(tmp_path):
+    (tmp_path/'a.py').write_text(HEAD + 'def f(x: Vec[n]) -> Vec[n]: return x\nprint(typed(f), typed(where="n > 1")(f), typed(f, keep="n"))\nfor _ in ():\n    def g():\n        @typed\n        def h(x: 3): pass\n')
+    whole, quiet, found = run(tmp_path, 'a.py'), run(tmp_path, '--quiet', 'a.py'), json.loads(run(tmp_path, '--json', 'a.py').stdout)
+    assert whole.returncode == quiet.returncode == 1 and whole.stdout.count('f is not checked: it is defined in a step') == 2 and '0 of 1 functions refused, 2 not checked' in whole.stdout
+    assert len(found['left_out']) == 2 and quiet.stdout.count('\n') == 2
+
+@pytest.mark.parametrize('head', ['with np.errstate(all="ignore"):', 'with np.errstate(all="ignore"), np.errstate(divide="warn"):', 'if n:', 'try:\n    pass\nfinally:'])
+def test_a_statement_that_only_defines_is_run(tmp_path, head):
+    (tmp_path/'a.py').write_text(HEAD + f'{head}\n' + textwrap.indent(SKIPPED, '    '))
+    found = check_file(tmp_path/'a.py')
+    assert len(found.refusals) == 1 and 'n - 1' in found.refusals[0].reason and not found.unchecked
 
 
 def test_a_definition_that_exits_hides_nothing(tmp_path):

@@ -9,7 +9,7 @@ from bendml.shape import Arr, Bool, Dim, Grad, InOut, Int, L, Mat, OutIn, ShapeE
 from bendml.shape.annotations import read_annotation
 from bendml.shape.check import check_file
 from bendml.shape.facts import Facts, _holds, assume, claim, decide
-from bendml.shape.sizes import evaluate, names_of, parse_dim
+from bendml.shape.sizes import DimError, evaluate, names_of, parse_dim
 
 HERE = Path(__file__).parent/'shape'
 B, T, C, D, H, N, V, n, m, d = dims('B T C D H N V n m d')
@@ -144,6 +144,31 @@ def f(pos: Mat[B, n], steps: int, rng: np.random.Generator) -> Mat[B, n]:
     assert define(text.replace('STEP', 'vel[i] = one(pos[i], vel[i], rng)')).__shapes__.report().paths < 10
 
 
+def test_the_limit_on_time_is_kept(monkeypatch):
+    from bendml.shape import paths
+    monkeypatch.setattr(paths, 'MAX_SECONDS', 0.3)
+    monkeypatch.setattr(paths, 'SOON', 0.05)
+    began = time.thread_time()
+    assert 'longer than' in refused('''
+        def g(x, k): return x if k == 0 else g(x, k - 1) + g(x, k - 1)
+        @typed
+        def f(x: Vec[n]) -> Vec[n]: return g(x, 25)''').reason
+    assert time.thread_time() - began < 0.6
+
+def test_a_size_that_gets_too_long_is_refused():
+    size, began = Dim('n'), time.thread_time()
+    with pytest.raises(DimError, match='more than 1000 parts'):
+        for _ in range(12): size = (size + 1)//2 + size//2
+    assert time.thread_time() - began < 1
+    e = refused('''
+        @typed
+        def f(x: Vec[n]) -> Vec[n]:
+            k = len(x)
+            for _ in range(12): k = (k + 1)//2 + k//2
+            return x[:k]''')
+    assert e.reason == 'an expression of more than 1000 parts' and 'split the function' in e.hint
+
+
 def test_a_function_without_source_is_refused():
     space = {'typed': typed, 'Vec': Vec, 'n': n}
     with pytest.raises(ShapeError, match='source'): exec('@typed\ndef f(x: Vec[n]) -> Vec[n]: return x', space)
@@ -151,16 +176,16 @@ def test_a_function_without_source_is_refused():
 
 def test_nothing_global_is_patched():
     "While one function is traced, NumPy and len are what they were, in this thread and in others."
-    import builtins
+    import builtins, queue
     before = {k: id(v) for k, v in vars(np).items()} | {k: id(v) for k, v in vars(builtins).items()}
-    seen = []
-    def look(): seen.append(({k: id(v) for k, v in vars(np).items()} | {k: id(v) for k, v in vars(builtins).items()}) == before)
+    seen = queue.SimpleQueue()  # a list would be seen to change
+    def look(): seen.put(({k: id(v) for k, v in vars(np).items()} | {k: id(v) for k, v in vars(builtins).items()}) == before)
     define('''
         @typed
         def f(x: Mat[n, d]) -> Mat[n, d]:
             look()
             return x + np.zeros(x.shape)''', look=look)
-    assert seen == [True]
+    assert seen.get(False)
 
 
 def test_threads():

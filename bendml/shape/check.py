@@ -128,6 +128,7 @@ class Checked:
     refused: int                              # how many functions are refused: several may call one that is wrong
     seconds: float
     left_out: tuple[str, ...] = ()            # annotated for somebody else, or in another language, and not read
+    unchecked: tuple[str, ...] = ()           # with `@typed`, in a statement that is not run
     broken: tuple[str, ...] = ()              # cells of a notebook that are no Python
 
 # %% ../../nbs/24b_check.ipynb #169c0b0e
@@ -158,7 +159,7 @@ def check_file(path: Path, name: str = '') -> Checked:
     refused = [(f, definitions.explain(r)) for f, r in found if isinstance(r, ShapeError)]
     whole = [e for e in definitions.refusals if e.place.function]
     return Checked(str(path), tuple(reports), (*definitions.refusals, *_faults(refused)), len(refused) + len(whole),
-                   time.perf_counter() - began, tuple(left_out), tuple(broken))
+                   time.perf_counter() - began, tuple(left_out), tuple(definitions.unchecked), tuple(broken))
 
 # %% ../../nbs/24b_check.ipynb #cfc6fd1a
 def _check_all(found: list, last: bool) -> None:
@@ -195,14 +196,14 @@ def _find(what: str) -> tuple[Path, str]:
 @click.option('--json', 'as_json', is_flag=True, help='Print one JSON object.')
 @click.option('--quiet', is_flag=True, help='Print refusals only, one line each.')
 def command(what: tuple[str, ...], as_json: bool, quiet: bool):
-    "Check the shapes of every typed function, for all sizes; exit 1 if one is refused."
+    "Check the shapes of every typed function, for all sizes; exit 1 if one is refused, or could not be checked."
     done, broken = [], []
     for w in what:
         try: done.append(c := check_file(*_find(w))); broken += c.broken
         except SourceError as e: broken.append(str(e))
     if as_json: click.echo(json.dumps(_as_json(done, broken), indent=1, ensure_ascii=False))
     else: _as_text(done, broken, quiet)
-    sys.exit(2 if broken else 1 if any(c.refusals for c in done) else 0)
+    sys.exit(2 if broken else 1 if any(c.refusals or c.unchecked for c in done) else 0)
 
 # %% ../../nbs/24b_check.ipynb #96da22bc
 def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
@@ -211,16 +212,18 @@ def _as_text(done: list[Checked], broken: list[str], quiet: bool) -> None:
             click.echo(one_line(e))
             if not quiet: click.echo('  ' + str(e).replace('\n', '\n  '))
             if not quiet: [click.echo(f'  called from {c}') for c in e.callers]
+        for text in c.unchecked: click.echo(text)
         if quiet: continue
         for where, r in c.reports: click.echo(f'{where}: ok: {r}')
         for text in c.left_out: click.echo(text)
         places = f', {len(c.refusals)} fault{"s"*(len(c.refusals) > 1)}'*(len(c.refusals) != c.refused)
-        click.echo(f'{c.file}: {c.refused} of {len(c.reports) + c.refused} functions refused{places}, {c.seconds:.2f} s')
+        rest = f', {len(c.unchecked)} not checked'*bool(c.unchecked)
+        click.echo(f'{c.file}: {c.refused} of {len(c.reports) + c.refused} functions refused{places}{rest}, {c.seconds:.2f} s')
     for text in broken: click.echo(text, err=True)
 
 # %% ../../nbs/24b_check.ipynb #b7d9456c
 def _as_json(done: list[Checked], broken: list[str]) -> dict:
     accepted = [{'place': where, 'function': r.name, 'result': r.result, 'paths': r.paths, 'seconds': round(r.seconds, 4)}
                 for c in done for where, r in c.reports]
-    return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken, 'left_out': [t for c in done for t in c.left_out],
+    return {'refused': [as_record(e) for c in done for e in c.refusals], 'accepted': accepted, 'broken': broken, 'left_out': [t for c in done for t in (*c.unchecked, *c.left_out)],
             'seconds': {c.file: round(c.seconds, 3) for c in done}}

@@ -13,16 +13,17 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from .sizes import Dim, parse_dim
+from .sizes import Dim, DimError, parse_dim
 from .facts import Claim, Facts, assume, bound, decide, impossible, parse_claim
 from .messages import Place, ShapeError, defines_somewhere, place_at, place_of_code, source_of
 from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, names_in
-from .trace import Trace, at_place, known, tracing
-from .symbols import AS_KEY, KEYS, Array, number
+from .trace import MAX_SECONDS, Trace, at_place, known, tracing
+from .symbols import AS_KEY, KEYS, LONG, Array, number
 from .ranges import NARROW, UNBOUNDED, Known, bounded, hull
 from .states import fingerprint, outside
 from .loops import MAX_SECONDS, Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
+from .lasting import Lasting
 from .unsaid import found_sizes, nothing_said, nothing_to_find
 from .objects import Own, Watched, own_of, take_notes
 from .values import _shown, fits, make
@@ -97,6 +98,7 @@ def _too_many(trace: Trace) -> ShapeError:
 # %% ../../nbs/23d_paths.ipynb #819b47fd
 def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     "All paths, by the way that is fast enough."
+    end = time.thread_time() + MAX_SECONDS
     try: return explore(run, facts, seconds=SOON)
     except ShapeError as e:
         if not _too_much(e): raise
@@ -104,7 +106,7 @@ def _all_paths(run: Callable[[Trace], Any], facts: Facts) -> list[Path]:
     try: return explore(run, facts, seconds=SOON, rolled=True)
     except ShapeError:
         if 'longer' not in first.reason: raise first from None
-    return explore(run, facts, wide=True)
+    return explore(run, facts, seconds=end - time.thread_time(), wide=True)
 
 def _too_much(e: ShapeError) -> bool: return e.reason.startswith(('more than', 'the check takes longer'))
 
@@ -134,10 +136,12 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     hint = '' if 'values to unpack' not in text else 'as many names as the array has axes' if source_of(given).endswith('.shape') else 'as many names as there are values'
     if "'NoneType'" in text: hint = NONE
     if isinstance(e, RecursionError): hint = 'tracing does not end'
+    if isinstance(e, DimError): hint = LONG
     if isinstance(e, AttributeError) and getattr(type(e.obj), '__annotations__', None):
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
     if text == AS_KEY: hint = KEYS
-    error = ShapeError(text if text == AS_KEY else f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
+    plain = text == AS_KEY or isinstance(e, DimError)
+    error = ShapeError(text if plain else f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
     error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
@@ -196,19 +200,22 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes, sizes = set(), frozenset().union(*(names_in(s) for s in (*(s for _, s in signature.params), signature.result)))
+    writes, sizes, lasting = set(), frozenset().union(*(names_in(s) for s in (*(s for _, s in signature.params), signature.result))), Lasting()
+    lasting.note(f)
+    for name, value in (statics or {}).items(): lasting.keep(value, name, f)
     def run(trace: Trace) -> Any:
-        before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
         given = signature.python.bind(*args, **kwargs).arguments
         for x in (x for v in given.values() for x in _arrays_in(v) if not x.known): object.__setattr__(x, 'known', Known(UNBOUNDED))
         for name, limit in (limits or {}).items(): bounded(signature.python.bind(*args, **kwargs).arguments[name], limit)
-        trace.state |= {'root': copy.__code__, 'sizes': sizes, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
+        if args and isinstance(args[0], Watched): lasting.keep(type(args[0]), type(args[0]).__name__, f)
+        trace.state |= {'lasting': lasting, 'root': copy.__code__, 'sizes': sizes, 'unused': unused_names(f.__code__), 'kept': _kept((args, kwargs), keep)}
         notes = take_notes(args[0]) if args and _is_self(signature.params[0][1]) else None
         own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
-        result = copy(*args, **kwargs)
+        try: result = copy(*args, **kwargs)
+        finally:
+            if (changed := lasting.put_back()) and not trace.refused: raise changed from None
         writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
-        if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
         if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature, result, trace, f)
@@ -253,12 +260,6 @@ def _arrays_in(value: Any) -> Iterator[Array]:
         for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
         for v in vars(value).values(): yield from _arrays_in(v)
-
-# %% ../../nbs/23d_paths.ipynb #52a1dd30
-def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:
-    "Refuse a change of what outlives the call: a global, a default."
-    name = next(n[1:-1] for (n, a), (_, b) in zip(before[1], after[1]) if a != b)
-    raise ShapeError(f'{name} is changed, which outlives the call', hint='take it as a parameter, and return what is new', place=place_of_code(f.__code__))
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:

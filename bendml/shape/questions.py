@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['OWN', 'HOOKS', 'OUTSIDE', 'ANSWERS', 'dtype_of', 'is_instance', 'is_subclass', 'has_attribute', 'attribute',
-           'type_of', 'plain_type', 'is_same', 'subject', 'has_unknown', 'percent', 'from_outside', 'typed_shapes',
-           'asked']
+           'type_of', 'plain_type', 'is_same', 'subject', 'dispatched', 'has_unknown', 'percent', 'from_outside',
+           'typed_shapes', 'asked']
 
 # %% ../../nbs/23ba_questions.ipynb #4a4d9405
-import operator, os, sysconfig, types
+import functools, operator, os, sysconfig, types
 from typing import Any, Callable, Iterable, cast
 
 import numpy as np
@@ -92,6 +92,28 @@ def subject(value: Any) -> Any:
     "What is matched against classes, or True and False: Python asks these itself, and gets one answer."
     if has_unknown((value,)): refuse('a value that is not known is matched against a class, or True and False', hint='write if and isinstance')
     return value
+
+# %% ../../nbs/23ba_questions.ipynb #004b93b6
+_DISPATCH = functools.singledispatch(abs).__code__, next(c for c in functools.singledispatchmethod.__get__.__code__.co_consts if isinstance(c, types.CodeType))
+_NUMBERS = bool, int, float, complex, np.ndarray, *dict.fromkeys(np.sctypeDict.values())
+
+def dispatched(f: Any, args: tuple) -> Callable | None:
+    "The function that a `singledispatch` function calls for these arguments; None if `f` is none."
+    code = getattr(f, '__code__', None)
+    if code not in _DISPATCH or not args: return None
+    around = dict(zip(code.co_freevars, (c.cell_contents for c in f.__closure__)))
+    dispatcher = around['self'].dispatcher if 'self' in around else f
+    found = {id(g): g for g in map(dispatcher.dispatch, _classes(args[0], dispatcher.registry))}
+    if len(found) != 1: refuse(f'which function {f.__name__} calls depends on the class of {args[0]}, which is not known', hint='call the one that you mean by its own name')
+    chosen, = found.values()
+    return chosen.__get__(around['obj'], around['cls']) if 'self' in around else chosen
+
+def _classes(value: Any, registered: Iterable) -> tuple:
+    "The classes that a value may have when the program runs."
+    if type(value) is Array: return (np.ndarray, *(c for c in registered if issubclass(c, np.ndarray))) if value.ndim else _NUMBERS
+    if type(value) is Size: return int, *(c for c in _NUMBERS if issubclass(c, np.integer))
+    if type(value) is Opaque: return value._class_, *(registered if value._class_ not in (str, bytes) else ())
+    return (list, tuple) if hasattr(value, 'listed') else (list,) if hasattr(value, 'grown') else (type(value),)
 
 # %% ../../nbs/23ba_questions.ipynb #b88c92da
 def has_unknown(values: Iterable) -> bool:

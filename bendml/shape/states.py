@@ -4,12 +4,11 @@
 
 # %% auto #0
 __all__ = ['FEWER', 'UNROLLED', 'Turns', 'as_turns', 'symbolic_range', 'int_of', 'zipped', 'enumerated', 'backwards', 'Growing',
-           'fingerprint', 'attributes', 'outside']
+           'fingerprint', 'attributes']
 
 # %% ../../nbs/22j_states.ipynb #367115a6
 import logging, operator, types, zlib
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import PurePath
 from typing import Any, Callable
 
 import numpy as np
@@ -302,16 +301,6 @@ def _reached(f: types.FunctionType) -> Iterator[Any]:
         except ValueError: pass
     yield from (f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__
                 and not isinstance(f.__globals__[n], types.ModuleType | type))
-
-# %% ../../nbs/22j_states.ipynb #95c40ee1
-def outside(f: types.FunctionType) -> dict[str, Any]:
-    "What a function can change that outlives a call: globals, variables around it, defaults."
-    apart = types.ModuleType | types.FunctionType | Dim | logging.Logger | PurePath  # the last two keep what they have found out
-    found = {n: f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__ and not isinstance(f.__globals__[n], apart)}
-    for n, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-        try: found |= {n: cell.cell_contents} if not isinstance(cell.cell_contents, apart) else {}
-        except ValueError: pass
-    return found | {'a default': f.__defaults__ or (), 'a keyword default': f.__kwdefaults__ or {}}
 
 # %% ../../nbs/22j_states.ipynb #b31bf046
 def _unchanged(first: dict, second: dict, step: dict[str, Dim]) -> bool:

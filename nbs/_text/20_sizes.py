@@ -35,6 +35,8 @@ class Floor:
     den: 'Dim'
     def __str__(self): return f'{_wrapped(self.num)}//{_wrapped(self.den)}'
     __repr__ = __str__
+    @property
+    def weight(self) -> int: return self.num.weight + self.den.weight
 
 
 # %%
@@ -48,7 +50,7 @@ Monomial = tuple[tuple[Atom, int], ...]  # atoms with their powers, sorted: (('B
 class DimError(ValueError):
     "An expression of sizes that cannot be read, or is too large to work with."
 
-MAX_TERMS, MAX_POWER, MAX_TEXT = 400, 12, 400
+MAX_TERMS, MAX_POWER, MAX_TEXT, MAX_WEIGHT = 400, 12, 400, 1000
 
 
 # %%
@@ -80,7 +82,7 @@ def _quotient(a: Monomial, b: Monomial) -> Monomial | None:
 #| export
 class _Normal:
     "A sum of terms in normal form: equal sums compare and hash equal."
-    __slots__ = 'terms', '_hash'
+    __slots__ = 'terms', 'weight', '_hash'
 
     def __init__(self, value: 'str | int | Dim | Mapping[Monomial, int] | None' = None, *more: str):
         if more or value is None: raise DimError(f'a size has one name: n = Dim("n"); for several, {_several(value, *more)}')
@@ -90,6 +92,8 @@ class _Normal:
         elif isinstance(value, float): raise DimError(f'{value} is not a whole number, so it is no size')
         else: terms = tuple(sorted(((m, c) for m, c in value.items() if c), key=_order))
         if len(terms) > MAX_TERMS: raise DimError(f'an expression of more than {MAX_TERMS} terms')
+        self.weight = sum(1 + sum(1 if isinstance(a, str) else a.weight for a, _ in m) for m, _ in terms)  # quotients of quotients may double it
+        if self.weight > MAX_WEIGHT: raise DimError(f'an expression of more than {MAX_WEIGHT} parts')
         self.terms, self._hash = terms, hash(terms)
 
     def __hash__(self): return self._hash if self.const is None else hash(self.const)

@@ -12,7 +12,7 @@
 # %%
 #| hide
 #| export
-import ast, itertools, re, sys, threading
+import ast, itertools, re, sys, threading, time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -74,8 +74,22 @@ def tracing(trace: Trace):
 
 # %%
 #| export
+MAX_SECONDS = 10.0
+
+def tick() -> None:
+    "Refuse a check that takes too long."
+    state = current().state
+    if time.thread_time() > state.get('until', float('inf')):
+        state['op'] = '', False  # it is no fault of the operation
+        refuse(f'the check takes longer than {MAX_SECONDS:.0f} s',
+               hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
+
+
+# %%
+#| export
 def holds(goal: Claim) -> Verdict:
     "Decide a claim under what this path knows."
+    tick()
     trace = current()
     verdict = decide(trace.facts, goal)
     trace.by[verdict.by] = trace.by.get(verdict.by, 0) + 1

@@ -23,7 +23,7 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
-from bendml.shape.sizes import Dim
+from bendml.shape.sizes import Dim, DimError
 from bendml.shape.facts import Verdict, claim
 from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import spelled
@@ -322,6 +322,8 @@ def all_read(name: str, shape: Callable, options: dict) -> None:
 
 # %%
 #| export
+LONG = 'split the function: what a typed function returns has the sizes that it declares'
+
 def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any:
     "Apply the rule of `f`; a failure inside it is a refusal."
     trace, op = current(), op_of(f)
@@ -332,6 +334,7 @@ def perform(f: Callable, args: tuple, kwargs: dict, method: bool = False) -> Any
         return op.shape(*args, **kwargs)
     except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError) as e:
         if isinstance(e, ShapeError): raise
+        if isinstance(e, DimError): refuse(str(e), hint=LONG)
         text = str(e).replace(f'{op.shape.__name__}()', 'the rule')
         refuse(f'{type(e).__name__}: {text}')
     finally: trace.state['op'] = before

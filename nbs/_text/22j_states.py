@@ -14,7 +14,6 @@
 #| export
 import logging, operator, types, zlib
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import PurePath
 from typing import Any, Callable
 
 import numpy as np
@@ -376,18 +375,6 @@ def _reached(f: types.FunctionType) -> Iterator[Any]:
         except ValueError: pass
     yield from (f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__
                 and not isinstance(f.__globals__[n], types.ModuleType | type))
-
-
-# %%
-#| export
-def outside(f: types.FunctionType) -> dict[str, Any]:
-    "What a function can change that outlives a call: globals, variables around it, defaults."
-    apart = types.ModuleType | types.FunctionType | Dim | logging.Logger | PurePath  # the last two keep what they have found out
-    found = {n: f.__globals__[n] for n in f.__code__.co_names if n in f.__globals__ and not isinstance(f.__globals__[n], apart)}
-    for n, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-        try: found |= {n: cell.cell_contents} if not isinstance(cell.cell_contents, apart) else {}
-        except ValueError: pass
-    return found | {'a default': f.__defaults__ or (), 'a keyword default': f.__kwdefaults__ or {}}
 
 
 # %%

@@ -15,7 +15,7 @@
 # %%
 #| hide
 #| export
-import sys, time, types
+import sys, types
 from functools import reduce
 from typing import Any, Callable, Iterator
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
-from bendml.shape.trace import branch, current, refuse
+from bendml.shape.trace import branch, current, refuse, tick
 from bendml.shape.symbols import Array, Size, number
 from bendml.shape.ranges import Range, range_of, ranged, union, unknown
 from bendml.shape.elementwise import lift
@@ -39,16 +39,7 @@ from bendml.shape.counters import Counters, Watched
 
 # %%
 #| export
-MAX_SECONDS, MAX_TURNS = 20.0, 10_000
-
-
-# %%
-#| export
-def tick() -> None:
-    "Refuse a check that takes too long."
-    if time.thread_time() > current().state.get('until', float('inf')):
-        refuse(f'the check takes longer than {MAX_SECONDS:.0f} s',
-               hint='the function runs its loops while it is checked: split it, or declare smaller ones with @typed')
+MAX_TURNS = 10_000
 
 
 # %%

@@ -17,7 +17,7 @@ import numpy as np
 from bendml.shape.facts import claim
 from bendml.shape.sizes import Dim
 from bendml.shape.messages import ShapeError, place_of, source_of
-from bendml.shape.trace import branch, choose, current, holds, refuse, user_frame
+from bendml.shape.trace import branch, choose, current, holds, refuse, tick, user_frame
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
@@ -27,8 +27,9 @@ from bendml.shape.states import FEWER, Growing, Turns, as_turns, backwards, enum
 from bendml.shape.several import combinations, ndenumerate, ndindex, pairwise, product
 from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
 from bendml.shape.copies import HOOKS, copy_of
-from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type, typed_shapes
+from bendml.shape.questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type, typed_shapes
 from bendml.shape.drawing import draw
+from bendml.shape.chance import chance, drawn
 from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
@@ -51,6 +52,8 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     tick()
     if type(f) is Opaque: return number(f._like_) if f._like_ is not None else f(*args, **kwargs)  # x.dtype.type(0)
     if (special := _special(f)) is not None: return special(*args, **kwargs)
+    if (chosen := dispatched(f, args)) is not None: return call(chosen, *args, **kwargs)
+    if (name := drawn(f)): return chance(name, args, kwargs)
     if (shapes := typed_shapes(f)):
         return shapes.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
     if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed(a) if type(a) is Turns and a.listed else a for a in args)
@@ -144,6 +147,7 @@ def _traced(f: types.FunctionType) -> types.FunctionType | None: return None if 
 def _entered(f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
     "Trace a function; a refusal inside another package than its caller's is shown at the call, and says how to give it a rule."
     copy, frame, own = _traced(f) or f, user_frame(), (f.__module__ or '').partition('.')[0]
+    if (lasting := current().state.get('lasting')) is not None: lasting.note(f)
     if 'site-packages' not in f.__code__.co_filename or frame and frame.f_globals.get('__name__', '').partition('.')[0] == own:
         return copy(*args, **kwargs)
     name = _public_name(f)
@@ -415,7 +419,7 @@ SPECIAL: dict[Any, Callable] = {
     round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
     bool: lambda v=False: bool(v), slice: slice,
     math.prod: lambda values, start=1: _multiplied(values, start),
-    random.random: lambda: number(float), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
+    random.Random: lambda *_: random.Random(0), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
     np.poly1d.__call__: lambda p, x: perform(np.polyval, (p.coeffs, x), {}) if is_symbolic(x) else p(x),
     operator.index: lambda v: v if type(v) is Size else operator.index(v), **ANSWERS,
 }
