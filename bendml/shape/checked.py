@@ -123,7 +123,7 @@ class Checks(Promise):
         return found
 
 # %% ../../nbs/23da_checked.ipynb #2ac2e6fb
-def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.own, report.result == 'None'
+def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.shares, report.own, report.result == 'None'
 
 def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return all(_equal(known[n], wanted[n]) for n in known)
 

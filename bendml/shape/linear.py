@@ -71,6 +71,7 @@ def tensorinv(a, ind=2):
     x = lift(a)
     if type(ind) is not int or not 0 < ind <= x.ndim: refuse(f'ind={ind!r}', f'1 to {x.ndim}', ind, operand=1)
     _as_many(x.axes[:ind], x.axes[ind:], x)
+    not_empty([*x.sizes[ind:]], x)
     return Array(map(axis, (*x.sizes[ind:], *x.sizes[:ind])), _real(x))
 
 # %% ../../nbs/22n_linear.ipynb #5a4b558d

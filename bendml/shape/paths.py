@@ -42,6 +42,7 @@ class Report:
     own: Own | None = None                # what a method does with `self`
     unless: tuple[tuple[Claim, ...], ...] = ()  # conditions under which it raises, each of several that hold together
     writes: tuple[str, ...] = ()          # the parameters into whose arrays it may write
+    shares: tuple[str, ...] = ()          # those whose arrays it may return, or views of them
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
         how = ', '.join(f'{n} by {by}' for by, n in self.decided)
@@ -197,7 +198,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes = set()
+    writes, shares = set(), set()
     def run(trace: Trace) -> Any:
         before = fingerprint(outside(f))
         args, kwargs = arguments(signature, statics or {}, f)
@@ -209,6 +210,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         own = {id(x.known): name for name, v in given.items() for x in _arrays_in(v)}
         result = copy(*args, **kwargs)
         writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
+        returned = (k for x in _arrays_in(result) if x.known for k in (x.known, *x.known.shared)) if signature.result is not None else ()
+        shares.update(own[id(k)] for k in returned if id(k) in own)
         if (after := fingerprint(outside(f))) != before: _refuse_lasting(before, after, f)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
@@ -232,14 +235,14 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         for by, n in p.trace.by.items(): decided[by] = decided.get(by, 0) + n
     requires, unless = _required(paths, where)
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
-                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)))
+                  str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)), tuple(sorted(shares)))
 
 # %% ../../nbs/23d_paths.ipynb #0e57f116
 def _arrays_in(value: Any) -> Iterator[Array]:
     "The arrays that an argument holds."
     if type(value) is Array: yield value
     elif isinstance(value, dict | list | tuple):
-        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
+        for v in value.values() if isinstance(value, dict) else list.__iter__(value) if isinstance(value, list) else value: yield from _arrays_in(v)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
         for v in vars(value).values(): yield from _arrays_in(v)
 

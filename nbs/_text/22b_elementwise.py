@@ -20,7 +20,7 @@ from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, holds, refuse
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
-from bendml.shape.ranges import compared, computed, copied, range_of, ranged, union, view, written
+from bendml.shape.ranges import compared, computed, converted, copied, range_of, ranged, union, view, written
 
 
 # %% [markdown]
@@ -304,12 +304,24 @@ def _sure(operand: Any) -> bool:
 
 # %%
 #| export
+def _of_whole_numbers(f: Any, operands: list, kinds: tuple) -> None:
+    "Refuse 1, 2, 3 to a negative power, and one unsigned number less than 0, which would be a very large one."
+    if f is np.power and kinds[0].kind in 'iu' and (n := as_dim(operands[1])) is not None and not holds(claim(n, '>=', 0)).holds:
+        refuse('whole numbers have no negative powers', 'a power of at least 0', n, f'write {n}.0' if n.const is not None else 'make them numbers first: .astype(float)', operand=1)
+    if f is np.subtract and kinds[0].kind == 'u' and not any(lift(o).axes for o in operands):
+        low = computed(f, operands).low
+        if low is None or not holds(claim(low, '>=', 0)).holds: refuse('an unsigned number has nothing below 0', '0 or more', low, 'write int(...) around it')
+
+
+# %%
+#| export
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
     axes = arrays[0].axes if arrays else ()
     for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
+    _of_whole_numbers(f, operands, kinds)
     if type(where) is Array:
         if where.dtype != bool: refuse(f'where= of {where.dtype}', 'truth values', where)
         axes = broadcast(Array(axes), where)
@@ -414,9 +426,23 @@ def _keeps(*functions, dtype=None):
 
 # %%
 #| export
-_keeps(np.round, np.around, np.nan_to_num, np.real, np.imag, np.angle, np.sinc, np.i0, np.real_if_close, np.fix)
+_keeps(np.round, np.around, np.angle, np.sinc, np.i0, np.fix)
 _keeps(np.isneginf, np.isposinf, np.iscomplex, np.isreal, dtype=bool)
-METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
+METHODS |= {'round': np.round, 'conj': 'conjugate', 'conjugate': 'conjugate'}
+
+@rule('conjugate')
+def conjugate(a): return elementwise(np.conjugate, [a]) if a.dtype.kind == 'c' else view(a, Array(a.axes, a.dtype, a.lost))
+
+@rule(np.real_if_close)
+def real_if_close(a, tol=100): return view(x := lift(a), Array(x.axes, dtypes(np.real_if_close, [x])[0], x.lost))
+
+@rule(np.nan_to_num)
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    x = lift(x)
+    if x.dtype == bool: asked(np.nan_to_num, x)
+    if copy is True: return Array(x.axes, x.dtype, x.lost)
+    written(x, range_of(x))
+    return view(x, Array(x.axes, x.dtype, x.lost))
 
 @rule(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.equal, [a, b])
@@ -441,7 +467,9 @@ def array_equal(a, b, *_, **__):
 # %%
 #| export
 @rule('astype')
-def astype(x, dtype, *_, copy=True, **__): return (copied if copy else view)(x, Array(x.axes, dtype, x.lost, sure=type(dtype) is not Opaque))
+def astype(x, dtype, *_, copy=True, **__):
+    new = Array(x.axes, dtype, x.lost, sure=type(dtype) is not Opaque)
+    return copied(x, new) if copy is True else view(x, new) if new.dtype == x.dtype else converted(x, new)
 
 
 # %%
@@ -454,7 +482,7 @@ def copy(a, *args, dtype=None, **__):
 @rule(np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def contiguous(a, dtype=None, *_, **__):
     x = lift(a)
-    return view(x, Array(x.axes, x.dtype, x.lost)) if dtype is None or x.dtype == dtype else copy(x, dtype=dtype)
+    return view(x, Array(x.axes, x.dtype, x.lost)) if dtype is None or x.dtype == dtype else converted(x, Array(x.axes, dtype, x.lost))
 
 
 # %%

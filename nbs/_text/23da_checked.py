@@ -150,7 +150,7 @@ class Checks(Promise):
 
 # %%
 #| export
-def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.own, report.result == 'None'
+def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.shares, report.own, report.result == 'None'
 
 def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return all(_equal(known[n], wanted[n]) for n in known)
 
