@@ -112,6 +112,12 @@ WRONG = [  # what, a program that NumPy stops at, part of the refusal, programs 
     ('filling a diagonal', 'np.diag(sq).fill(1)\nreturn sq', 'only be read'),
     ('a column of a diagonal', 'z = np.diag(sq).reshape(-1, 1)\nz[...] = 1\nreturn z', 'only be read'),
     ('a negative power', 'return np.arange(1, len(x) + 1)**-1', 'negative powers', 'return np.arange(1, len(x) + 1)**-1.0', 'return x**-1', 'return 2.0**-ids', 'return len(x)**-1*x'),
+    ('an empty array of indices', 'return A[np.array([])]', 'dtype float64', 'found = []\nfor r in range(len(A)):\n    if A[r, 0] > 9: found.append(r)\nreturn A[found].sum(0)',
+     'return A[[]].sum(0) + A[[], 0].sum() + np.take(A, [], axis=0).sum(0)', 'return np.delete(x, [])'),
+    ('a list of other lists', 'return np.array(sum([list(r) for r in A], [])) + x', 'size d*n', 'return np.array(sum([list(r) for r in A], [])).reshape(A.shape)', 'return np.array(sum([[r.sum(), 1.0] for r in A], [2.0]))[1:].reshape(len(A), 2)',
+     'return np.array(sum([[1.0, 2.0], [3.0]], [4.0])).reshape(2, 2)*x[0]'),
+    ('a list and rows', 'return sum([r for r in A], [])', 'axis -1 has size 0', 'return sum([r for r in A], 0)'),
+    ('more conditions than entries', 'return np.compress([False]*3 + [True], x)', 'longer than the axis', 'return np.compress([True, False], x)', 'return np.compress(mask, x)'),
     ('a negative power of given', 'return (ids + 1)**-2', 'negative powers', 'return 1/(ids + 1)**2'),
 ]
 
@@ -128,3 +134,20 @@ RIGHT = [(w[0], body) for w in WRONG for body in w[3:]]
 def test_its_twin_is_right(body):
     f, args = function(body)
     with np.errstate(all='ignore'): f(*args)
+
+
+def test_the_last_piece_may_be_shorter():
+    "A list of pieces is not followed, and the refusal says how it goes."
+    with pytest.raises(ShapeError) as e: typed(pieces)
+    assert 'out[i:i + k] = ... in the loop' in e.value.hint
+    assert typed(filled)(np.ones((5, 2)), 2).shape == (5, 2)
+
+def pieces(A: Mat[n, d], k: int) -> Mat[n, d]:
+    out = []
+    for i in range(0, len(A), k): out.append(A[i:i + k])
+    return np.concatenate(out)
+
+def filled(A: Mat[n, d], k: int) -> Mat[n, d]:
+    out = np.zeros(A.shape)
+    for i in range(0, len(A), k): out[i:i + k] = A[i:i + k]
+    return out

@@ -21,7 +21,7 @@ from .ranges import Range, below, bounded, copied, locked, picked, range_of, ran
 from .elementwise import dtypes, filled, lift, same
 from .reductions import _same_shape, axis_number, not_empty, reduced
 from .moves import ravel, shape_of
-from .indexing import _in_range, _index_array, getitem
+from .indexing import _in_range, _index_array, getitem, index_of
 
 # %% ../../nbs/22h_searching.ipynb #ea46c5b7
 @rule(np.nonzero)
@@ -204,7 +204,7 @@ def _places(x: Array, i: int, places: Array) -> None:
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
     i = 0 if axis is None else axis_number(axis, x.ndim)
-    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, lift(obj, 1))
+    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, index_of(obj))
     if isinstance(obj, slice) or dim is None: return copied(x, Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype))
     _in_range(dim, x.axes[i])
     return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype))

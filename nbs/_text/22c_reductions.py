@@ -284,7 +284,7 @@ def sort_in_place(a, axis=-1, **_):
 @rule(np.lexsort)
 def lexsort(keys, axis=-1):
     x = lift(keys)
-    not_empty([x.axes[0].size], x)
+    if not (verdict := holds(claim(x.axes[0].size, '>=', 1))).holds: refuse('there may be nothing to sort by', f'{x.axes[0].size} >= 1', x, verdict=verdict, operand=0)
     return bounded(Array(x.axes[1:], np.int64), x.axes[axis_number(axis, x.ndim - 1) + 1].size)
 
 

@@ -83,10 +83,15 @@ def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
 
 # %%
 #| export
+def index_of(value: Any) -> Array:
+    "A list of indices as an array; NumPy takes one that is empty for whole numbers."
+    x = lift(value, 1)
+    return Array(x.axes, int) if isinstance(value, list) and entries(x) == 0 else x
+
 def _expanded(x: Array, index: Any) -> list[Any]:
     "The index as one entry a axis (masks count for as many as they have), `...` written out."
     index = list(index) if isinstance(index, tuple) else [index]
-    index = [lift(i) if isinstance(i, list | np.ndarray | range) or hasattr(i, 'numbers') else i for i in index]
+    index = [index_of(i) if isinstance(i, list | np.ndarray | range) or hasattr(i, 'numbers') else i for i in index]
     used = sum(i.ndim if type(i) is Array and i.dtype == bool else 1 for i in index if i is not None and i is not Ellipsis)
     if used > x.ndim: refuse(f'{used} indices for {x.ndim} axes', f'at most {x.ndim}', used, operand=1)
     dots = [k for k, i in enumerate(index) if i is Ellipsis]
@@ -247,7 +252,7 @@ def fill_diagonal(a, val, wrap=False):
 #| export
 @rule(np.take)
 def take(a, indices, axis=None, out=None, mode='raise'):
-    x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
+    x, ids = (lift(a) if axis is not None else ravel(lift(a))), index_of(indices)
     i = 0 if axis is None else axis_number(axis, x.ndim)
     if mode == 'raise' or ids.dtype.kind not in 'iu': _index_array(x.axes[i], ids)
     else: _something(x.axes[i], ids)

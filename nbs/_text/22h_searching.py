@@ -20,7 +20,7 @@ from bendml.shape.ranges import Range, below, bounded, copied, locked, picked, r
 from bendml.shape.elementwise import dtypes, filled, lift, same
 from bendml.shape.reductions import _same_shape, axis_number, not_empty, reduced
 from bendml.shape.moves import ravel, shape_of
-from bendml.shape.indexing import _in_range, _index_array, getitem
+from bendml.shape.indexing import _in_range, _index_array, getitem, index_of
 
 
 # %% [markdown]
@@ -240,7 +240,7 @@ def _places(x: Array, i: int, places: Array) -> None:
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
     i = 0 if axis is None else axis_number(axis, x.ndim)
-    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, lift(obj, 1))
+    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, index_of(obj))
     if isinstance(obj, slice) or dim is None: return copied(x, Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype))
     _in_range(dim, x.axes[i])
     return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype))

@@ -92,7 +92,7 @@ def _whole(value: Any) -> Dim:
     "A bound of a range, which Python does not round."
     if type(value) is Array: no_axes(value, 'range()')
     if type(value) is Array and value.dtype.kind not in 'iu':
-        refuse(f'range() of a number of {value.dtype}', 'a whole number', value, 'write // instead of /, or int(...)')
+        refuse(f'range() of a number of {value.dtype}', 'a whole number', value.dtype, 'write // instead of /, or int(...)')
     if type(value) is Opaque or isinstance(value, bool): value = int(value)
     if (dim := as_dim(int_of(value) if type(value) is Array else value)) is None: refuse(f'range() of {value}', 'a whole number', value, 'write // instead of /, or int(...)')
     return dim

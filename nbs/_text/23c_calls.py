@@ -294,6 +294,7 @@ def _total(values: Any, start: Any = 0) -> Any:
     if type(values) is Array and values.ndim:
         return perform(np.sum, (values,),
                        {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
+    if isinstance(start, list) and (isinstance(values, Growing) or as_turns(values) is None): return _one_list(values, start)
     if isinstance(values, Growing) and not values.plain(): return _total_of(values, start)
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
@@ -301,6 +302,13 @@ def _total(values: Any, start: Any = 0) -> Any:
 
 # %%
 #| export
+def _one_list(values: Any, start: list) -> Any:
+    "The sum of lists is one list; that of a list and arrays is theirs."
+    parts = [(start, Dim(1)), *(values.counted() if isinstance(values, Growing) else ((v, Dim(1)) for v in values))]
+    if not all(isinstance(p, list) for p, _ in parts): return _total_of(values, start) if isinstance(values, Growing) and not values.plain() else sum(values, start)
+    inside = [(v, n*m) for p, n in parts for v, m in (p if isinstance(p, Growing) else Growing(p)).counted()]
+    return Growing([v for v, _ in inside], [n for _, n in inside])
+
 def _total_of(values: Growing, start: Any) -> Any:
     "The sum of a list whose length is not known: sizes are added up, of numbers nothing is known."
     found = [(as_dim(v), n) for v, n in values.counted()]
