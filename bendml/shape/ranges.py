@@ -230,6 +230,8 @@ def unknown(
 # %% ../../nbs/22a_ranges.ipynb #a0e9204e
 def as_size(x: Array) -> Dim:
     "The number in an array, as a size."
+    if id(x) in current().state.get('wrapped', ()):
+        refuse('an unsigned number may have gone below 0, and is a very large one then', '0 or more', x.dtype, 'subtract from int(...)')
     r = range_of(x)
     if r.low is not None and r.low == r.high: return r.low
     size = unknown('i', None).size

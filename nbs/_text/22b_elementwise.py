@@ -304,13 +304,16 @@ def _sure(operand: Any) -> bool:
 
 # %%
 #| export
-def _of_whole_numbers(f: Any, operands: list, kinds: tuple) -> None:
-    "Refuse 1, 2, 3 to a negative power, and one unsigned number less than 0, which would be a very large one."
+def _whole_power(f: Any, operands: list, kinds: tuple) -> None:
+    "Refuse 1, 2, 3 to a negative power."
     if f is np.power and kinds[0].kind in 'iu' and (n := as_dim(operands[1])) is not None and not holds(claim(n, '>=', 0)).holds:
         refuse('whole numbers have no negative powers', 'a power of at least 0', n, f'write {n}.0' if n.const is not None else 'make them numbers first: .astype(float)', operand=1)
-    if f is np.subtract and kinds[0].kind == 'u' and not any(lift(o).axes for o in operands):
-        low = computed(f, operands).low
-        if low is None or not holds(claim(low, '>=', 0)).holds: refuse('an unsigned number has nothing below 0', '0 or more', low, 'write int(...) around it')
+
+def _below_0(f: Any, operands: list, result: Array) -> None:
+    "Note an unsigned number that may have gone below 0, where it is a very large one: no size is made of it."
+    low, wrapped = computed(f, operands).low, current().state.setdefault('wrapped', {})
+    may = f in (np.subtract, np.negative) and (low is None or not holds(claim(low, '>=', 0)).holds)
+    if may or any(id(o) in wrapped for o in operands): wrapped[id(result)] = result
 
 
 # %%
@@ -321,13 +324,14 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     axes = arrays[0].axes if arrays else ()
     for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
-    _of_whole_numbers(f, operands, kinds)
+    _whole_power(f, operands, kinds)
     if type(where) is Array:
         if where.dtype != bool: refuse(f'where= of {where.dtype}', 'truth values', where)
         axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
+    if kinds[0].kind == 'u' and not axes: _below_0(f, operands, results[0])
     return stored(results if len(results) > 1 else results[0], out)
 
 
@@ -338,6 +342,7 @@ def stored(result: Any, out: Any) -> Any:
     target = out[0] if isinstance(out, tuple) else out
     if target is None: return result
     if type(target) is not Array: refuse('out= is not an array of this trace')
+    if not target.axes and current().state['op'][0] not in ('setitem', 'fill'): refuse('a number is written into', 'an array', target, 'NumPy changes no number in place: write into a slice, [i:i + 1]')
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):
         verdict = same(x.size, y.size)

@@ -35,7 +35,7 @@ def members(arrays: Any) -> list[tuple[Array, Dim]]:
     "The arrays of a list or tuple, each with how often it occurs."
     if type(arrays) is Array: return [(arrays[0], arrays.axes[0].size)]
     if getattr(arrays, 'lazy', False) or not hasattr(arrays, '__getitem__') and not hasattr(arrays, 'counted'):
-        refuse('NumPy takes a list or tuple here', 'a list', 'a map' if hasattr(arrays, 'lazy') else type(arrays).__name__, 'write [*...] around it', operand=0)
+        refuse('NumPy takes a list or tuple here', 'a list', 'a map' if hasattr(arrays, 'lazy') else type(arrays).__name__, 'write list(...) around it', operand=0)
     if hasattr(arrays, 'counted'): return [(lift(a), n) for a, n in arrays.counted()]
     return [(lift(a), Dim(1)) for a in arrays]
 

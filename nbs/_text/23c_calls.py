@@ -277,7 +277,7 @@ def _mapped(f: Callable, *values: Any) -> Any:
 # %%
 #| export
 def _from_iterable(values: Any, dtype: Any = float, count: int = -1, **_) -> Any:
-    x = perform(np.array, (values if isinstance(values, list) else list(values), dtype), {})
+    x = perform(np.array, (_listed(values) if isinstance(values, list) else list(values), dtype), {})
     return x if as_dim(count) == -1 else x[:_at_most(count, x.axes[0].size)]
 
 
