@@ -152,3 +152,33 @@ def filled(A: Mat[n, d], k: int) -> Mat[n, d]:
     out = np.zeros(A.shape)
     for i in range(0, len(A), k): out[i:i + k] = A[i:i + k]
     return out
+
+
+@pytest.mark.parametrize('body, whole, truth', [
+    ('x += 0.5\nreturn x', False, False), ('x += 1\nreturn x', True, False), ('x /= 2\nreturn x', False, False), ('return x - x', True, False), ('return -x', True, False),
+    ('return x**-1', False, False), ('return x/2 + x**2', True, True), ('z = x*1.0\nz += 0.5\nreturn z', True, True), ('return x.mean() + np.maximum(x, 0)', True, True)])
+def test_what_an_array_holds(body, whole, truth):
+    "Where only sizes are declared, a call is refused for whole numbers or truth values that NumPy would stop at, and for no others."
+    f, _ = function(body)
+    raw, _ = function(body, typed_too=False)
+    assert f(np.ones(3)).shape == (3,)
+    for values, runs in (np.arange(3), whole), (np.arange(3, dtype=np.uint8), whole), (np.array([True, False, True]), truth):
+        for _ in range(2):
+            if runs: assert np.array_equal(f(values.copy()), raw(values.copy()))
+            else:
+                with pytest.raises((TypeError, ValueError, OverflowError)): raw(values.copy())
+                with pytest.raises(ShapeError, match=f'argument x: x holds {values.dtype}') as e: f(values)
+                assert e.value.hint == 'convert it: x.astype(float)'
+
+def test_what_an_array_holds_that_another_function_takes():
+    @typed
+    def raised(x: Vec[n]) -> Vec[n]:
+        x += 0.5
+        return x
+    def calls(ids: Int[Vec[n]]) -> Vec[n]: return raised(ids)
+    def converts(ids: Int[Vec[n]]) -> Vec[n]: return raised(ids.astype(float))
+    with pytest.raises(ShapeError, match='x holds int'): typed(calls)
+    assert typed(converts)(np.arange(3))[2] == 2.5
+    pair = typed(lambda p: p[0] - p[1], shapes={'p': (Vec[n], Vec[n]), 'return': Vec[n]})
+    assert pair((np.ones(2), np.arange(2))).shape == (2,)
+    with pytest.raises(ShapeError, match=r'p\[0\] holds bool'): pair((np.ones(2, bool), np.ones(2, bool)))

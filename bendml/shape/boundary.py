@@ -18,7 +18,7 @@ from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, Opaq
 from .unsaid import a, contents, conversion, other_rank
 from .objects import Watched
 from .values import _ROLES, parts_of
-from .checked import Checks
+from .checked import Checks, not_as_floats, refusal_for
 
 # %% ../../nbs/23e_boundary.ipynb #26f2a36d
 class Weight(np.ndarray):
@@ -116,6 +116,7 @@ class Shapes(Checks):
             if not _below(arguments[name], n := evaluate(limit, binding.sizes)):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
+        if (found := refusal_for(self, arguments)): self._error(found[0].partition('[')[0])(*not_as_floats(*found))
 
     def _error(self, name: str | None):
         def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None):
@@ -141,6 +142,7 @@ def _true(c: Claim, sizes: dict[str, int]) -> bool:
 _KINDS = {'': 'biufc', 'int': 'iu', 'bool': 'b', 'float': 'f'}
 ARRAYS = frozenset({np.ndarray, np.memmap, Weight})  # other classes may compute other shapes: a column of an np.matrix is a matrix
 _NUMBERS = frozenset(map(np.dtype, '?bhilqBHILQefdgFDG'))
+_FLOATS = frozenset(map(np.dtype, 'efdgFDG'))  # what was checked; for others, the careful way
 
 # %% ../../nbs/23e_boundary.ipynb #07ec038a
 def _bind(spec: Any, value: Any, name: str, binding: Binding, error: Callable) -> None:
@@ -206,7 +208,7 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__floats': _FLOATS}
     pending = []
     params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
     for name, spec in params:
@@ -229,7 +231,7 @@ def _quick(shapes: Shapes) -> Callable:
             pending += zip(s.sizes, own)
             if own: tests.append(f'{path}.__class__ in __arrays')
             exact = f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
-            tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
+            tests.append(exact if s.dtype else f'{path}.dtype in __{"floats" if s.sizes else "numbers"}')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
     tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]

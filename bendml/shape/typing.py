@@ -27,7 +27,7 @@ from .elementwise import lift
 from .states import as_turns
 from .values import fits, make, parts_of
 from .paths import Report, _arrays_in
-from .checked import _alike
+from .checked import _alike, not_as_floats, refusal_for
 from .boundary import Shapes, _quick, stored, as_mat
 
 # %% ../../nbs/23f_typing.ipynb #71b4bb34
@@ -59,6 +59,9 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     for all_of in report.unless: _not_together(all_of, names)
+    if report.paths and (found := refusal_for(shapes, bound.arguments)):
+        reason, hint, *seen = not_as_floats(*found)
+        refuse(reason, *seen, hint=hint)
     for n in report.writes:
         for x in _arrays_in(bound.arguments[n]): written(x, UNBOUNDED)
     state['op'] = before or ('', False)

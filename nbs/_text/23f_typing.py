@@ -29,7 +29,7 @@ from bendml.shape.elementwise import lift
 from bendml.shape.states import as_turns
 from bendml.shape.values import fits, make, parts_of
 from bendml.shape.paths import Report, _arrays_in
-from bendml.shape.checked import _alike
+from bendml.shape.checked import _alike, not_as_floats, refusal_for
 from bendml.shape.boundary import Shapes, _quick, stored, as_mat
 
 
@@ -69,6 +69,9 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     for all_of in report.unless: _not_together(all_of, names)
+    if report.paths and (found := refusal_for(shapes, bound.arguments)):
+        reason, hint, *seen = not_as_floats(*found)
+        refuse(reason, *seen, hint=hint)
     for n in report.writes:
         for x in _arrays_in(bound.arguments[n]): written(x, UNBOUNDED)
     state['op'] = before or ('', False)
