@@ -490,6 +490,13 @@ CASES = [  # (what, the program, its arguments' shapes: names are sizes, "i:" wh
     ('scipy norm', lambda x: (linalg.norm(x, axis=0), linalg.pinv(x), linalg.svd(x, full_matrices=False), linalg.svdvals(x)), 'a+1 b+1'),
     ('scipy expm', lambda x: (linalg.expm(x @ x.T), linalg.logm(x @ x.T + np.eye(len(x))), linalg.sqrtm(x @ x.T + np.eye(len(x)))), 'a+1 b'),
     ('scipy softmax', lambda x: (special.softmax(x, axis=1), special.log_softmax(x, axis=0)), 'a+1 b+1'),
+    ('take of nothing, clipped', lambda x: np.take(x, [-1], mode='clip'), 'a'),
+    ('put into nothing, wrapped', lambda x: (np.put(x, [-1], 1.0, mode='wrap'), x)[1], 'a'),
+    ('take of none', lambda x: np.take(x, [], mode='clip'), 'a'),
+    ('lexsort of rows', lambda x: np.lexsort(x), 'a b'),
+    ('tensorinv of a matrix', lambda x: np.linalg.tensorinv(x + 9*np.eye(len(x)), 1), 'a a'),
+    ('window of one less', lambda x: np.hamming(len(x) - 1), 'a'),
+    ('compress with more', lambda x: np.compress([True, False], x, axis=0), 'a b'),
     ('scipy logsumexp', lambda x, y: (special.logsumexp(x, axis=1, b=y*y, keepdims=True), special.logsumexp(x)), 'a+1 b+1', 'b+1'),
 ]
 

@@ -35,7 +35,7 @@ class _Calls(ast.NodeTransformer):
     def _at(old, new): return ast.fix_missing_locations(ast.copy_location(new, old))
 
     def visit_Call(self, node):
-        if getattr(node.func, 'id', getattr(node.func, 'attr', '')) in EAGER:
+        if getattr(node.func, 'id', '') in EAGER or getattr(node.func, 'attr', '') == 'fromiter':
             node.args = [ast.copy_location(ast.ListComp(a.elt, a.generators), a) if isinstance(a, ast.GeneratorExp) else a for a in node.args]
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node

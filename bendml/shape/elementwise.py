@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['METHODS', 'lift', 'same', 'unstretched', 'with_new_ids', 'broadcast', 'dtypes', 'asked', 'elementwise', 'stored',
-           'filled', 'ufunc', 'chosen', 'where', 'clip', 'isclose', 'allclose', 'array_equal', 'astype', 'copy',
-           'contiguous']
+           'filled', 'ufunc', 'chosen', 'where', 'clip', 'conjugate', 'real_if_close', 'nan_to_num', 'isclose',
+           'allclose', 'array_equal', 'astype', 'copy', 'contiguous']
 
 # %% ../../nbs/22b_elementwise.ipynb #b827b1d2
 import warnings
@@ -20,7 +20,7 @@ from .annotations import spelled
 from .trace import current, holds, refuse
 from .opaque import Opaque
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
-from .ranges import compared, computed, copied, must_hold, range_of, ranged, union, view, written
+from .ranges import compared, computed, converted, copied, must_hold, range_of, ranged, union, view, written
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
@@ -237,12 +237,25 @@ def _widths(f: Any, arrays: list, operands: list) -> None:
     must_hold(*map(as_dim, operands), *ends)
 
 # %% ../../nbs/22b_elementwise.ipynb #49fe01c1
+def _whole_power(f: Any, operands: list, kinds: tuple) -> None:
+    "Refuse 1, 2, 3 to a negative power."
+    if f is np.power and kinds[0].kind in 'iu' and (n := as_dim(operands[1])) is not None and not holds(claim(n, '>=', 0)).holds:
+        refuse('whole numbers have no negative powers', 'a power of at least 0', n, f'write {n}.0' if n.const is not None else 'make them numbers first: .astype(float)', operand=1)
+
+def _below_0(f: Any, operands: list, result: Array) -> None:
+    "Note an unsigned number that may have gone below 0, where it is a very large one: no size is made of it."
+    low, wrapped = computed(f, operands).low, current().state.setdefault('wrapped', {})
+    may = f in (np.subtract, np.negative) and (low is None or not holds(claim(low, '>=', 0)).holds)
+    if may or any(id(o) in wrapped for o in operands): wrapped[id(result)] = result
+
+# %% ../../nbs/22b_elementwise.ipynb #8401ea9f
 def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
     "The result of a function that works entry by entry."
     arrays = [lift(o, i) for i, o in enumerate(operands)]
     axes = arrays[0].axes if arrays else ()
     for i, x in enumerate(arrays[1:], 1): axes = broadcast(Array(axes, lost=arrays[0].lost if i == 1 else ()), x, 0, i)
     kinds = (np.dtype(dtype),)*getattr(f, 'nout', 1) if dtype is not None else dtypes(f, operands)
+    _whole_power(f, operands, kinds)
     if type(where) is Array:
         if where.dtype != bool: refuse(f'where= of {where.dtype}', 'truth values', where)
         axes = broadcast(Array(axes), where)
@@ -250,14 +263,16 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
     if not sure and kinds[0].kind in 'iu' and f is not np.clip: _widths(f, arrays, operands)
     results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
+    if kinds[0].kind == 'u' and not axes: _below_0(f, operands, results[0])
     return stored(results if len(results) > 1 else results[0], out)
 
-# %% ../../nbs/22b_elementwise.ipynb #8401ea9f
+# %% ../../nbs/22b_elementwise.ipynb #032c5508
 def stored(result: Any, out: Any) -> Any:
     "Write a result into `out`, whose shape must not change."
     target = out[0] if isinstance(out, tuple) else out
     if target is None: return result
     if type(target) is not Array: refuse('out= is not an array of this trace')
+    if not target.axes and current().state['op'][0] not in ('setitem', 'fill'): refuse('a number is written into', 'an array', target, 'NumPy changes no number in place: write into a slice, [i:i + 1]')
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):
         verdict = same(x.size, y.size)
@@ -325,9 +340,23 @@ def _keeps(*functions, dtype=None):
             return stored(Array(x.axes, dtype or dtypes(f, [x])[0], x.lost), out)
 
 # %% ../../nbs/22b_elementwise.ipynb #0a26378c
-_keeps(np.round, np.around, np.nan_to_num, np.real, np.imag, np.angle, np.sinc, np.i0, np.real_if_close, np.fix)
+_keeps(np.round, np.around, np.angle, np.sinc, np.i0, np.fix)
 _keeps(np.isneginf, np.isposinf, np.iscomplex, np.isreal, dtype=bool)
-METHODS |= {'round': np.round, 'conj': np.conjugate, 'conjugate': np.conjugate}
+METHODS |= {'round': np.round, 'conj': 'conjugate', 'conjugate': 'conjugate'}
+
+@rule('conjugate')
+def conjugate(a): return elementwise(np.conjugate, [a]) if a.dtype.kind == 'c' else view(a, Array(a.axes, a.dtype, a.lost))
+
+@rule(np.real_if_close)
+def real_if_close(a, tol=100): return view(x := lift(a), Array(x.axes, dtypes(np.real_if_close, [x])[0], x.lost))
+
+@rule(np.nan_to_num)
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    x = lift(x)
+    if x.dtype == bool: asked(np.nan_to_num, x)
+    if copy is True: return Array(x.axes, x.dtype, x.lost)
+    written(x, range_of(x))
+    return view(x, Array(x.axes, x.dtype, x.lost))
 
 @rule(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False): return elementwise(np.equal, [a, b])
@@ -345,7 +374,9 @@ def array_equal(a, b, *_, **__):
 
 # %% ../../nbs/22b_elementwise.ipynb #1bbf5d19
 @rule('astype')
-def astype(x, dtype, *_, copy=True, **__): return (copied if copy else view)(x, Array(x.axes, dtype, x.lost, sure=type(dtype) is not Opaque))
+def astype(x, dtype, *_, copy=True, **__):
+    new = Array(x.axes, dtype, x.lost, sure=type(dtype) is not Opaque)
+    return copied(x, new) if copy is True else view(x, new) if new.dtype == x.dtype else converted(x, new)
 
 # %% ../../nbs/22b_elementwise.ipynb #6814414d
 @rule('copy', np.copy)
@@ -356,7 +387,7 @@ def copy(a, *args, dtype=None, **__):
 @rule(np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def contiguous(a, dtype=None, *_, **__):
     x = lift(a)
-    return view(x, Array(x.axes, x.dtype, x.lost)) if dtype is None or x.dtype == dtype else copy(x, dtype=dtype)
+    return view(x, Array(x.axes, x.dtype, x.lost)) if dtype is None or x.dtype == dtype else converted(x, Array(x.axes, dtype, x.lost))
 
 # %% ../../nbs/22b_elementwise.ipynb #2a48147d
 METHODS |= {'astype': 'astype', 'copy': 'copy', '__copy__': 'copy', '__deepcopy__': 'copy'}

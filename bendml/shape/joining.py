@@ -16,7 +16,7 @@ from .sizes import Dim
 from .facts import claim
 from .trace import holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, inherit, is_symbolic, rule
-from .ranges import Range, copied, range_of, ranged, union, unknown, view
+from .ranges import Range, converted, copied, range_of, ranged, union, unknown, view
 from .elementwise import filled, lift, same
 from .reductions import axis_, axis_number, not_empty
 from .moves import _sizes, expand_dims, ravel, shape_of
@@ -25,6 +25,8 @@ from .moves import _sizes, expand_dims, ravel, shape_of
 def members(arrays: Any) -> list[tuple[Array, Dim]]:
     "The arrays of a list or tuple, each with how often it occurs."
     if type(arrays) is Array: return [(arrays[0], arrays.axes[0].size)]
+    if getattr(arrays, 'lazy', False) or not hasattr(arrays, '__getitem__') and not hasattr(arrays, 'counted'):
+        refuse('NumPy takes a list or tuple here', 'a list', 'a map' if hasattr(arrays, 'lazy') else type(arrays).__name__, 'write list(...) around it', operand=0)
     if hasattr(arrays, 'counted'): return [(lift(a), n) for a, n in arrays.counted()]
     return [(lift(a), Dim(1)) for a in arrays]
 
@@ -105,7 +107,7 @@ def asarray(a, dtype=None, *_, ndmin=0, **__):
     if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
     elif not is_symbolic(a): x = lift(np.asarray(a))
     else: x = stack(a)
-    if dtype is not None and x.dtype != dtype: x = copied(x, Array(x.axes, dtype, x.lost))
+    if dtype is not None and x.dtype != dtype: x = converted(x, Array(x.axes, dtype, x.lost))
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
 
 @rule(np.array)

@@ -17,11 +17,11 @@ from .sizes import Dim
 from .facts import claim
 from .trace import branch, choose, holds, refuse
 from .opaque import Opaque
-from .symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
-from .ranges import TRUTH, as_size, below, bounded, copied, from_to, range_of, ranged, union, unknown, view
+from .symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, no_axes, number, rule
+from .ranges import TRUTH, as_size, below, bounded, copied, from_to, locked, range_of, ranged, union, unknown, view
 from .elementwise import broadcast, lift, same
 from .reductions import axis_number, axis_numbers
-from .moves import broadcast_to, ravel, shape_of
+from .moves import _sizes, broadcast_to, ravel, shape_of
 
 # %% ../../nbs/22i_making.ipynb #9a7a04f2
 @rule(np.full)
@@ -75,6 +75,8 @@ def tril(m, k=0):
 def arange(start, stop=None, step=1, dtype=None, **_):
     if stop is None: start, stop = 0, start
     whole = lambda v: type(v) is Array and not v.axes and v.dtype.kind in 'iu'
+    for v in (start, stop, step):
+        if isinstance(v, list | tuple | np.ndarray) and lift(v).axes: no_axes(lift(v), 'np.arange')
     ends = [as_size(v) if whole(v) else as_dim(v) for v in (start, stop, step)]
     kind = dtype if dtype is not None else int if None not in ends else float
     if None in ends: return Array((unknown('k'),), kind)
@@ -91,14 +93,16 @@ def arange(start, stop=None, step=1, dtype=None, **_):
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     ends = broadcast(lift(start), lift(stop))
     i = axis_number(axis, len(ends) + 1)
-    line = Array((*ends[:i], new_axis(shape_of(num)[0]), *ends[i:]), dtype if dtype is not None else np.float64)
+    line = Array((*ends[:i], new_axis(shape_of((num,))[0]), *ends[i:]), dtype if dtype is not None else np.float64)
     return (line, Array(ends)) if retstep else line
 
 @rule(np.logspace)
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0): return linspace(start, stop, num, dtype=dtype, axis=axis)
 
 @rule(np.hanning, np.hamming, np.blackman, np.bartlett)
-def window(M): return Array(map(axis, shape_of(M)))
+def window(M):
+    n, = _sizes((M,))
+    return Array((axis(n if branch(claim(n, '>=', 0)) else 0),))
 
 # %% ../../nbs/22i_making.ipynb #d133dafd
 @rule(np.meshgrid)
@@ -107,7 +111,7 @@ def meshgrid(*xi, indexing='xy', sparse=False, copy=True):
     order = list(range(len(sizes)))
     if indexing == 'xy' and len(sizes) > 1: order[:2] = 1, 0
     own = lambda i, k: sizes[k] if not sparse or i == k else axis(1, one='written')
-    return [copied(lift(x), Array((own(i, k) for k in order), lift(x).dtype)) for i, x in enumerate(xi)]
+    return [(copied if copy is True else view)(lift(x), Array((own(i, k) for k in order), lift(x).dtype)) for i, x in enumerate(xi)]
 
 # %% ../../nbs/22i_making.ipynb #d0f53e22
 @rule(np.diag)
@@ -129,7 +133,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     m, n = x.axes[i].size - max(-offset, 0), x.axes[j].size - max(offset, 0)
     short = m if same(m, n).holds or branch(claim(m, '<=', n)) else n
     if not branch(claim(short, '>=', 0)): short = Dim(0)
-    return view(x, Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype))
+    return locked(view(x, Array((*(b for c, b in enumerate(x.axes) if c not in (i, j)), axis(short)), x.dtype)))
 
 # %% ../../nbs/22i_making.ipynb #037f6407
 @rule(np.diagflat)

@@ -21,7 +21,7 @@ from .trace import MAX_SECONDS, Trace, at_place, known, tracing
 from .symbols import AS_KEY, KEYS, LONG, Array, number
 from .ranges import NARROW, UNBOUNDED, Known, bounded, hull
 from .states import fingerprint, outside
-from .loops import MAX_SECONDS, Endless
+from .loops import Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
 from .lasting import Lasting
 from .unsaid import found_sizes, nothing_said, nothing_to_find
@@ -42,6 +42,7 @@ class Report:
     own: Own | None = None                # what a method does with `self`
     unless: tuple[tuple[Claim, ...], ...] = ()  # conditions under which it raises, each of several that hold together
     writes: tuple[str, ...] = ()          # the parameters into whose arrays it may write
+    shares: tuple[str, ...] = ()          # those whose arrays it may return, or views of them
     held: tuple[int, int] = NARROW        # the whole numbers that arrays of them must be able to hold
     def __repr__(self): return f'{self.name} -> {self.result}: accepted on {self.paths} path{"s"*(self.paths != 1)}'
     def __str__(self):
@@ -200,7 +201,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     if copy is None or inspect.isgeneratorfunction(f):
         why, hint = why_no_copy(f)
         raise ShapeError(f'{f.__name__} cannot be checked: {why}', hint=hint, place=place_of_code(f.__code__))
-    writes, sizes, lasting = set(), frozenset().union(*(names_in(s) for s in (*(s for _, s in signature.params), signature.result))), Lasting()
+    writes, shares, lasting = set(), set(), Lasting()
+    sizes = frozenset().union(*(names_in(s) for s in (*(s for _, s in signature.params), signature.result)))
     lasting.note(f)
     for name, value in (statics or {}).items(): lasting.keep(value, name, f)
     def run(trace: Trace) -> Any:
@@ -216,6 +218,8 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
         finally:
             if (changed := lasting.put_back()) and not trace.refused: raise changed from None
         writes.update(own[id(k)] for k in trace.state.get('written', ()) if id(k) in own)
+        returned = (k for x in _arrays_in(result) if x.known for k in (x.known, *x.known.shared)) if signature.result is not None else ()
+        shares.update(own[id(k)] for k in returned if id(k) in own)
         trace.state['op'] = ('', False)
         if notes: trace.state |= {'changed': notes.changed(), 'gives': result is notes.me}
         if signature.result is not None and not (trace.state.get('gives') and _is_self(signature.result)): _result_fits(signature, result, trace, f)
@@ -243,7 +247,7 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
     requires, unless = _required(paths, where)
     return Report(f.__name__, time.perf_counter() - began, len(paths), tuple(sorted(decided.items())), requires,
                   str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)),
-                  hull(NARROW, *(p.trace.state.get('held', NARROW) for p in paths)))
+                  tuple(sorted(shares)), hull(NARROW, *(p.trace.state.get('held', NARROW) for p in paths)))
 
 # %% ../../nbs/23d_paths.ipynb #a7a3ce72
 def _helps(e: ShapeError, run: Callable[[Trace], Any], where: tuple[str, ...]) -> bool:
@@ -257,7 +261,7 @@ def _arrays_in(value: Any) -> Iterator[Array]:
     "The arrays that an argument holds."
     if type(value) is Array: yield value
     elif isinstance(value, dict | list | tuple):
-        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
+        for v in value.values() if isinstance(value, dict) else list.__iter__(value) if isinstance(value, list) else value: yield from _arrays_in(v)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
         for v in vars(value).values(): yield from _arrays_in(v)
 

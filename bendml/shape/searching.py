@@ -16,12 +16,12 @@ import numpy as np
 from .sizes import Dim
 from .facts import assume, claim
 from .trace import branch, current, holds, refuse
-from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, rule
-from .ranges import Range, below, bounded, copied, picked, range_of, ranged, union, unknown
+from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, is_symbolic, rule
+from .ranges import Range, below, bounded, copied, locked, picked, range_of, ranged, union, unknown, view
 from .elementwise import dtypes, filled, lift, same
 from .reductions import _same_shape, axis_number, not_empty, reduced
 from .moves import ravel, shape_of
-from .indexing import _in_range, _index_array, getitem
+from .indexing import _in_range, _index_array, getitem, index_of
 
 # %% ../../nbs/22h_searching.ipynb #ea46c5b7
 @rule(np.nonzero)
@@ -82,9 +82,11 @@ def compress(condition, a, axis=None, out=None):
     x = lift(a) if axis is not None else ravel(lift(a))
     i, c = 0 if axis is None else axis_number(axis, x.ndim), lift(condition)
     if c.ndim != 1: refuse('one axis is needed', 'Vec<n>', c, operand=0)
-    if not (verdict := holds(claim(c.axes[0].size, '<=', x.axes[i].size))).holds:
-        refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict)
-    return filled(copied(x, Array((*x.axes[:i], picked(c), *x.axes[i + 1:]), x.dtype)), out)
+    known = None if is_symbolic(condition) else np.flatnonzero(condition)  # False may go on beyond the end
+    least = c.axes[0].size if known is None else Dim(int(known.max(initial=-1)) + 1)
+    if not (verdict := holds(claim(least, '<=', x.axes[i].size))).holds:
+        refuse('the condition is longer than the axis', x.axes[i].size, c, verdict=verdict, given='' if known is not None else 'an entry beyond it is true')
+    return filled(copied(x, Array((*x.axes[:i], picked(c) if known is None else axis_(len(known)), *x.axes[i + 1:]), x.dtype)), out)
 
 # %% ../../nbs/22h_searching.ipynb #9a82d476
 @rule('compress')
@@ -202,7 +204,7 @@ def _places(x: Array, i: int, places: Array) -> None:
 def delete(arr, obj, axis=None):
     x = lift(arr) if axis is not None else ravel(lift(arr))
     i = 0 if axis is None else axis_number(axis, x.ndim)
-    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, lift(obj, 1))
+    if not isinstance(obj, slice) and (dim := as_dim(obj)) is None: _places(x, i, index_of(obj))
     if isinstance(obj, slice) or dim is None: return copied(x, Array((*x.axes[:i], some(x.axes[i].size), *x.axes[i + 1:]), x.dtype))
     _in_range(dim, x.axes[i])
     return copied(x, Array((*x.axes[:i], axis_(x.axes[i].size - 1), *x.axes[i + 1:]), x.dtype))
@@ -218,7 +220,7 @@ def ix_(*args):
         if a.ndim != 1: refuse('one axis is needed', 'Vec<n>', a, operand=k)
         own = picked(a) if a.dtype == bool else a.axes[0]
         kind = Array((own if j == k else axis(1, one='written') for j in range(len(args))), np.int64)
-        return bounded(kind, a.axes[0].size) if a.dtype == bool else copied(a, kind)
+        return bounded(kind, a.axes[0].size) if a.dtype == bool else view(a, Array(kind.axes, a.dtype))
     return tuple(one(k, a) for k, a in enumerate(args))
 
 # %% ../../nbs/22h_searching.ipynb #01b3a8da
@@ -258,7 +260,8 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         if not (verdict := holds(claim(w, '<=', axes[i].size))).holds:
             refuse('the window is larger than the axis', f'{w} <= {axes[i].size}', w, verdict=verdict, operand=1)
         axes[i] = axis_(axes[i].size - w + 1)
-    return Array((*axes, *map(axis_, windows)), a.dtype)
+    made = view(a, Array((*axes, *map(axis_, windows)), a.dtype))
+    return made if writeable is True else locked(made)
 
 # %% ../../nbs/22h_searching.ipynb #b32ffad9
 @rule(np.vander)

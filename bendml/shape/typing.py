@@ -22,12 +22,12 @@ from .copies import function_node
 from .objects import Watched, _inner, class_of, set_by_methods, stand_in, stand_in_for, to_come
 from .trace import _as_one, at_place, current, holds, refuse, user_frame
 from .symbols import Array, Axis, as_dim, inherit
-from .ranges import GIVEN, NARROW, UNBOUNDED, holds_all, must_hold, range_of, unknown, written
+from .ranges import GIVEN, NARROW, UNBOUNDED, holds_all, may_share, must_hold, range_of, unknown, written
 from .elementwise import lift, same
 from .states import _names, as_turns, fingerprint
 from .values import fits, make, parts_of
 from .paths import Report, _arrays_in
-from .checked import _alike, plain
+from .checked import _alike, not_as_floats, plain, refusal_for
 from .boundary import Shapes, _quick, stored, as_mat
 
 # %% ../../nbs/23f_typing.ipynb #71b4bb34
@@ -63,16 +63,27 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
         if not (verdict := holds(Claim(names.put(c.dim), c.kind, ''))).holds:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     for all_of in report.unless: _not_together(all_of, names)
+    if report.paths and (found := refusal_for(shapes, bound.arguments)):
+        reason, hint, *seen = not_as_floats(*found)
+        refuse(reason, *seen, hint=hint)
     _wide_enough(report, params, bound.arguments)
     _write(report, bound.arguments)
     state['op'] = before or ('', False)
-    if report.own: _changes(shapes, report, first, names)
+    if report.own: _changes(shapes, report, first, names, [v for v in bound.arguments.values() if v is not first])
     if report.own and report.own.gives: return first
     if (spec := shapes.signature.result) is None and report.result == 'None': return None
     if spec is None:
         refuse(f'{shapes.f.__name__} declares no result', hint='write -> Mat[...] after its parameters')
     names.found(spec)
-    return _still_there(_identified(make(spec, names.put), spec, names), bound.arguments)
+    result = _identified(make(spec, names.put), spec, names)
+    _share(result, [bound.arguments[n] for n in report.shares])
+    return _still_there(result, bound.arguments)
+
+def _share(made: Any, given: list) -> None:
+    "What a call makes may be one of the arrays that it was given, or a view of one."
+    for new in _arrays_in(made):
+        for old in _arrays_in(given):
+            if new.axes and old.axes and new.dtype.kind == old.dtype.kind: may_share(new, old)
 
 # %% ../../nbs/23f_typing.ipynb #cece215d
 def _more_allowed(shapes: Shapes, n: str, size: Dim) -> str:
@@ -145,12 +156,12 @@ def outcome(shapes: Shapes) -> Report | ShapeError:
         return e
 
 # %% ../../nbs/23f_typing.ipynb #04c26c3e
-def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names') -> None:
+def _changes(shapes: Shapes, report: Report, me: Any, names: '_Names', given: list) -> None:
     "What a method has set, it has set to what the class says."
     fields, notes, frame = shapes.attributes(), current().state.get('notes'), user_frame()
     for name in report.own.sets:
         names.found(fields.get(name))  # of a method that is refused
-        if name in fields: object.__setattr__(me, name, make(fields[name], names.put))
+        if name in fields: object.__setattr__(me, name, new := make(fields[name], names.put)); _share(new, given)
         if notes and notes.me is me and frame: notes.places[name] = place_of(frame)
         if name not in fields: object.__getattribute__(me, '__dict__').pop(name, None)  # nobody knows
 

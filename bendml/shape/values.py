@@ -162,6 +162,8 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
             hint = "the check cannot tell this size: leave out this annotation, or fill an array that has the declared size" if "'" in str(a.size) else ''
+            if '//' in str(a.size) and any(not g.plain() for g in current().state.get('lists', ())):
+                hint = 'may the last piece be shorter? Then fill an array that has the declared size: out[i:i + k] = ... in the loop'
             refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, turn or hint, verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype

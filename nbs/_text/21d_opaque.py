@@ -78,11 +78,14 @@ class Opaque(_Asked):
 
     def __eq__(self, other):
         if other is self: return True
+        if self._class_ in (str, bytes) and getattr(other, 'axes', ()): return NotImplemented  # the array's turn
         if self._class_ is np.dtype: other = _dtype(other)
         if self._class_ not in (str, np.dtype) or not isinstance(other, self._class_) or type(other) is Opaque: return self._ask_('==', other)
         found = next((q[1] for way, q in self._answers_.values() if way is True and q[0] == '=='), None)
         return self._ask_('==', other) if found is None else found == other
-    def __ne__(self, other): return not self == other
+    def __ne__(self, other):
+        if self._class_ in (str, bytes) and getattr(other, 'axes', ()): return NotImplemented
+        return not self == other
     def __bool__(self): return self._ask_('is true')
     def __contains__(self, other): return self._ask_('in', other)
 

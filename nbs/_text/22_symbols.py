@@ -186,14 +186,16 @@ def inherit(new: Axis, *old: Axis) -> Axis:
 #| export
 class Array:
     "An array inside a trace: its axes and dtype, no numbers."
-    __slots__ = 'axes', 'dtype', 'lost', 'known', 'sure', '__weakref__'
+    __slots__ = 'axes', 'dtype', 'lost', 'known', 'sure', 'locked', '__weakref__'
     __array_priority__ = 1000
     def __init__(self, axes: Iterable[Axis], dtype: Any = float, lost: tuple = (), sure: bool = False):
         object.__setattr__(self, 'axes', tuple(axes))
         object.__setattr__(self, 'dtype', np.dtype(dtype))
+        if self.dtype.subdtype: refuse('this dtype has an axis of its own', 'a dtype of numbers', self.dtype, f'write the axis into the shape, and the dtype {self.dtype.base}')
         object.__setattr__(self, 'lost', lost)  # (axis number, text) of an axis that a reduction removed, for hints
         object.__setattr__(self, 'known', None)  # what is known of whole numbers, see the next page
         object.__setattr__(self, 'sure', sure or self.dtype == bool)  # is it of this dtype, or only of one that behaves alike?
+        object.__setattr__(self, 'locked', False)  # a view into which NumPy does not let write
 
     __class__ = property(lambda self: np.ndarray)
     def __hash__(self): raise TypeError(AS_KEY)
@@ -207,7 +209,9 @@ class Array:
     nbytes = property(lambda self: self.size*self.itemsize)
     def __str__(self): return told(spelled(self.sizes))
     __repr__ = __str__
-    def __format__(self, spec): return told('a number') if spec else str(self)
+    def __format__(self, spec):
+        if spec and self.axes: refuse(f'an array has no format {spec!r}', 'a number', self, 'format an entry of it, or write np.round(..., 2) and no format')
+        return told('a number') if spec else str(self)
 
 
 # %%
@@ -389,13 +393,24 @@ METHODS: dict[str, Any] = {}  # name -> the function whose rule it follows
 #| export
 _OPERANDS = bool | int | float | complex | np.generic | np.ndarray | list | tuple
 
-def _binary(ufunc: np.ufunc, flip: bool = False):
+def _binary(ufunc: np.ufunc, flip: bool = False, reflected: str = ''):
     def method(self, other):
         if other is None: refuse('None meets an array, entry by entry', hint='it may be None: test that first, with `is None`')
         if type(other) not in (Array, Size, Dim) and not isinstance(other, _OPERANDS):
-            return NotImplemented
+            return NotImplemented if flip else _with_other(self, other, ufunc, reflected)
         return perform(ufunc, (other, self) if flip else (self, other), {})
     return method
+
+def _with_other(x: Array, other: Any, ufunc: np.ufunc, reflected: str) -> Any:
+    "An array and something else: NumPy takes the entries one by one, unless the other's class says that it is not to."
+    kind, equal = type(other), ufunc in (np.equal, np.not_equal)
+    text = kind in (str, bytes) or kind is Opaque and other._class_ in (str, bytes)
+    own = kind is Opaque or hasattr(kind, '__array_ufunc__') or getattr(kind, '__array_priority__', 0) > 0 or kind.__module__.startswith('bendml.')
+    if not x.axes or own and not text: return NotImplemented
+    if equal: return Array(x.axes, bool)
+    if text or not hasattr(kind, reflected): return NotImplemented
+    refuse(f'NumPy calls {kind.__name__}.{reflected} with each entry, one by one', 'a call with the whole array', 'a call for each entry',
+           f'write __array_ufunc__ = None in the class {kind.__name__}')
 
 
 # %%
@@ -415,7 +430,7 @@ def _operators() -> dict[str, Callable]:
     found = {}
     for name, ufunc in names.items():
         name = name.rstrip('_')
-        found |= {f'__{name}__': _binary(ufunc), f'__r{name}__': _binary(ufunc, True), f'__i{name}__': _in_place(ufunc)}
+        found |= {f'__{name}__': _binary(ufunc, reflected=f'__r{name}__'), f'__r{name}__': _binary(ufunc, True), f'__i{name}__': _in_place(ufunc)}
     for name in ('equal', 'not_equal', 'less', 'less_equal', 'greater', 'greater_equal'):
         found[{'equal': '__eq__', 'not_equal': '__ne__', 'less': '__lt__', 'less_equal': '__le__', 'greater': '__gt__',
                'greater_equal': '__ge__'}[name]] = _binary(getattr(np, name))
@@ -458,6 +473,11 @@ def one_entry(x: Array, what: str, hint: str = 'reduce it first') -> None:
     "Refuse unless an array surely holds one number."
     verdict = holds(claim(entries(x), '==', 1))
     if not verdict.holds: refuse(f'{what} of an array with {entries(x)} entries', 'a number', x, hint, verdict)
+
+def no_axes(x: Array, what: str, hint: str = 'reduce it first') -> None:
+    "Refuse an array with axes where Python needs a number: NumPy makes none of it, even if it holds only one."
+    one_entry(x, what, hint)
+    if x.axes: refuse(f'{what} of an array with an axis', 'a number', x, 'take the number out: .item()')
 
 
 # %%

@@ -21,7 +21,7 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, DimError, fresh
 from bendml.shape.facts import Claim, _at_once, assume, bound, claim
-from bendml.shape.trace import current, user_frame
+from bendml.shape.trace import current, refuse, user_frame
 from bendml.shape.symbols import Array, Axis, as_dim, axis, entries
 
 
@@ -99,8 +99,8 @@ def union(a: Range, b: Range) -> Range:
 #| export
 class Known:
     "What is known of the numbers that some arrays share."
-    __slots__ = 'range',
-    def __init__(self, range: Range): self.range = range
+    __slots__ = 'range', 'shared'
+    def __init__(self, range: Range): self.range, self.shared = range, frozenset()  # others that may be the same numbers
 
 
 # %%
@@ -167,6 +167,27 @@ def view(x: Array, new: Array) -> Array:
     if new.dtype == x.dtype:
         object.__setattr__(new, 'known', x.known)
         object.__setattr__(new, 'sure', x.sure or new.sure)
+        object.__setattr__(new, 'locked', x.locked and bool(new.axes))
+    return new
+
+def locked(x: Array) -> Array:
+    "A view into which NumPy does not let write."
+    object.__setattr__(x, 'locked', bool(x.axes))
+    return x
+
+def may_share(new: Array, old: Array) -> None:
+    "Note that an array may be another, or a view of it: what is written into one may be read in the other."
+    for x in (new, old):
+        if not x.known: object.__setattr__(x, 'known', Known(UNBOUNDED))
+    olds = {old.known, *old.known.shared} - {new.known}
+    for k in olds: k.shared |= {new.known}
+    new.known.shared |= olds
+    if old.locked: locked(new)
+
+def converted(x: Array, new: Array) -> Array:
+    "Numbers in another dtype: a copy, but where the array has that dtype after all."
+    copied(x, new)
+    if not x.sure and new.dtype.kind == x.dtype.kind: may_share(new, x)
     return new
 
 
@@ -174,12 +195,13 @@ def view(x: Array, new: Array) -> Array:
 #| export
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    if x.locked: refuse('the numbers of this view can only be read', hint='write into a copy: .copy()')
     current().state.get('fixed', {}).pop(id(x), None)
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
-    if x.known:
-        x.known.range = union(x.known.range, r)
-        current().state.setdefault('written', []).append(x.known)
+    for known in (x.known, *x.known.shared) if x.known else ():
+        known.range = union(known.range, r)
+        current().state.setdefault('written', []).append(known)
 
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
@@ -305,6 +327,8 @@ def unknown(
 #| export
 def as_size(x: Array) -> Dim:
     "The number in an array, as a size."
+    if id(x) in current().state.get('wrapped', ()):
+        refuse('an unsigned number may have gone below 0, and is a very large one then', '0 or more', x.dtype, 'subtract from int(...)')
     r = range_of(x)
     if r.low is not None and r.low == r.high: return r.low
     size = unknown('i', None).size

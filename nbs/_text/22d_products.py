@@ -17,6 +17,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import current, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, axis, number, rule
+from bendml.shape.ranges import view
 from bendml.shape.elementwise import asked, broadcast, dtypes, elementwise, filled, lift, same, unstretched
 from bendml.shape.reductions import axis_numbers
 
@@ -260,7 +261,9 @@ def einsum(subscripts, *operands, out=None, optimize=False, dtype=None, **_):
         if c not in found: refuse(f'{c!r} is on the right of the arrow only', 'a letter of the left', c, operand=0)
         axes = (*axes, apart(axes, found[c]))
     _summed_over(tuple(a for t, x in zip(terms, arrays) for c, a in zip(t, x.axes) if c not in output.replace('...', dots)), axes)
-    return filled(Array(_made(axes), dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0]), out)
+    result = Array(_made(axes), dtype or dtypes(np.multiply, [*arrays, *arrays][:2])[0])
+    if len(arrays) == 1 and {*terms[0]} == {*output}: view(arrays[0], result)  # nothing is summed
+    return filled(result, out)
 
 
 # %%

@@ -17,7 +17,7 @@ from bendml.shape.facts import claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import add_where, current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, rule
-from bendml.shape.ranges import as_size, view
+from bendml.shape.ranges import as_size, copied, locked, range_of, ranged, view
 from bendml.shape.elementwise import broadcast, dtypes, lift, same, unstretched
 from bendml.shape.reductions import axis_number, axis_numbers
 
@@ -75,7 +75,16 @@ def matrix_transpose(a): return swapaxes(a, -1, -2)
 METHODS |= {'transpose': 'transpose', 'swapaxes': np.swapaxes}
 Array.T = property(lambda self: transpose(self))
 Array.mT = property(lambda self: swapaxes(self, -1, -2))
-Array.real = Array.imag = property(lambda self: view(self, Array(self.axes, dtypes(np.absolute, [self])[0])))
+Array.real = property(lambda self: view(self, Array(self.axes, dtypes(np.absolute, [self])[0])))
+Array.imag = property(lambda self: (view if self.dtype.kind == 'c' else _zeros)(self, Array(self.axes, dtypes(np.absolute, [self])[0])))
+
+def _zeros(x: Array, new: Array) -> Array: return locked(ranged(new, range_of(0)))  # what a real array has for imaginary parts
+
+@rule(np.real)
+def real(val): return lift(val).real
+
+@rule(np.imag)
+def imag(val): return lift(val).imag
 
 
 # %% [markdown]
@@ -231,8 +240,11 @@ def _split_axis(a: Axis, wanted: list[Dim], x: Array) -> list[Axis]:
 @rule('reshape')
 def reshape_method(a, *shape, order='C', **_): return reshape(a, shape[0] if len(shape) == 1 else shape, order)
 
-@rule(np.ravel, 'flatten')
+@rule(np.ravel)
 def ravel(a, order='C'): return reshape(a, (-1,)) if lift(a).ndim != 1 else lift(a)  # one axis, in whatever order
+
+@rule('flatten')
+def flatten(a, order='C'): return copied(a, Array(ravel(a).axes, a.dtype))
 
 METHODS |= {'reshape': 'reshape', 'ravel': np.ravel, 'flatten': 'flatten'}
 Array.flat = property(lambda self: ravel(self))
@@ -306,7 +318,7 @@ def broadcast_to(array, shape, subok=False):
         if a.size != 1 and not same(a.size, s).holds:
             refuse('this does not stretch to that shape', spelled(sizes), x, verdict=unstretched(a.size, s, a.size), operand=0)
     own = (None,)*(len(sizes) - x.ndim) + x.axes
-    return view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype))
+    return locked(view(x, Array((axis(s, one='written' if s == 1 else '') if a is None or a.size != s else a for a, s in zip(own, sizes)), x.dtype)))
 
 
 # %%

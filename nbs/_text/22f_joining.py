@@ -17,7 +17,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, inherit, is_symbolic, rule
-from bendml.shape.ranges import Range, copied, range_of, ranged, union, unknown, view
+from bendml.shape.ranges import Range, converted, copied, range_of, ranged, union, unknown, view
 from bendml.shape.elementwise import filled, lift, same
 from bendml.shape.reductions import axis_, axis_number, not_empty
 from bendml.shape.moves import _sizes, expand_dims, ravel, shape_of
@@ -34,6 +34,8 @@ from bendml.shape.moves import _sizes, expand_dims, ravel, shape_of
 def members(arrays: Any) -> list[tuple[Array, Dim]]:
     "The arrays of a list or tuple, each with how often it occurs."
     if type(arrays) is Array: return [(arrays[0], arrays.axes[0].size)]
+    if getattr(arrays, 'lazy', False) or not hasattr(arrays, '__getitem__') and not hasattr(arrays, 'counted'):
+        refuse('NumPy takes a list or tuple here', 'a list', 'a map' if hasattr(arrays, 'lazy') else type(arrays).__name__, 'write list(...) around it', operand=0)
     if hasattr(arrays, 'counted'): return [(lift(a), n) for a, n in arrays.counted()]
     return [(lift(a), Dim(1)) for a in arrays]
 
@@ -134,7 +136,7 @@ def asarray(a, dtype=None, *_, ndmin=0, **__):
     if type(a) is Array or not isinstance(a, list | tuple): x = lift(a)
     elif not is_symbolic(a): x = lift(np.asarray(a))
     else: x = stack(a)
-    if dtype is not None and x.dtype != dtype: x = copied(x, Array(x.axes, dtype, x.lost))
+    if dtype is not None and x.dtype != dtype: x = converted(x, Array(x.axes, dtype, x.lost))
     return expand_dims(x, tuple(range(ndmin - x.ndim))) if ndmin > x.ndim else x
 
 @rule(np.array)

@@ -91,10 +91,15 @@ def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
 
 # %%
 #| export
+def index_of(value: Any) -> Array:
+    "A list of indices as an array; NumPy takes one that is empty for whole numbers."
+    x = lift(value, 1)
+    return Array(x.axes, int) if isinstance(value, list) and entries(x) == 0 else x
+
 def _expanded(x: Array, index: Any) -> list[Any]:
     "The index as one entry a axis (masks count for as many as they have), `...` written out."
     index = list(index) if isinstance(index, tuple) else [index]
-    index = [lift(i) if isinstance(i, list | np.ndarray | range) or hasattr(i, 'numbers') else i for i in index]
+    index = [index_of(i) if isinstance(i, list | np.ndarray | range) or hasattr(i, 'numbers') else i for i in index]
     used = sum(i.ndim if type(i) is Array and i.dtype == bool else 1 for i in index if i is not None and i is not Ellipsis)
     if used > x.ndim: refuse(f'{used} indices for {x.ndim} axes', f'at most {x.ndim}', used, operand=1)
     dots = [k for k, i in enumerate(index) if i is Ellipsis]
@@ -153,10 +158,13 @@ def _index_array(a: Axis, index: Array) -> None:
                'declare it: Int[...] or Bool[...] around its annotation', operand=1)
     r = range_of(index)
     if entries(index) == 0: return
-    if r.given and not (verdict := holds(claim(a.size, '>=', 1))).holds:
-        refuse(f'an axis of size {a.size}, which can be 0, has nothing to take', f'{a.size} >= 1', a.size, verdict=verdict,
-               operand=1)
+    if r.given: _something(a, index)
     if r != GIVEN: _within_axis(r, a)
+
+def _something(a: Axis, index: Array) -> None:
+    "Refuse to take from an axis that may have no entries."
+    if entries(index) != 0 and not (verdict := holds(claim(a.size, '>=', 1))).holds:
+        refuse(f'an axis of size {a.size}, which can be 0, has nothing to take', f'{a.size} >= 1', a.size, verdict=verdict, operand=1)
 
 
 # %%
@@ -199,6 +207,7 @@ def _placed(axes: list, arrays: list[Array], spots: list[int]) -> list[Axis]:
 def setitem(x, index, value):
     if not x.axes: refuse('a number is assigned into', 'an array', x, operand=0)
     target, new = getitem(x, index), lift(value, 1)
+    _one_by_one(x, index, target, new)
     if new.ndim > target.ndim and all(a.size == 1 for a in new.axes[:new.ndim - target.ndim]):
         new = copied(new, Array(new.axes[new.ndim - target.ndim:], new.dtype))
     dtype = np.result_type(new.dtype) if new.dtype != bool else target.dtype
@@ -209,11 +218,21 @@ def setitem(x, index, value):
 
 # %%
 #| export
+def _one_by_one(x: Array, index: Any, target: Array, new: Array) -> None:
+    "Refuse an array, even of one entry, for an entry that numbers pick, and more than one axis for what a mask picks."
+    each = index if isinstance(index, tuple) else (index,)
+    if new.axes and not target.axes and not any(i is Ellipsis for i in each) and all(a.size == 1 for a in new.axes):
+        refuse('an entry is assigned an array', 'a number', new, 'take the number out: .item(); or write into a slice, [i:i + 1]')
+    if new.ndim > 1 and len(each) == 1 and type(each[0]) is Array and each[0].dtype == bool and each[0].ndim == x.ndim:
+        refuse('what a mask picks is assigned an array of at most one axis', 'a number, or Vec<k>', new, 'write .ravel() after it')
+
 Array.__getitem__ = lambda self, index: perform('getitem', (self, index), {})
 Array.__setitem__ = lambda self, index, value: perform('setitem', (self, index, value), {})
 
 @rule('fill')
-def fill(x, value): stored(copied(lift(value), Array(lift(value).axes, x.dtype)), x)
+def fill(x, value):
+    if lift(value).axes: refuse('it is filled with an array', 'a number', lift(value), 'write x[...] = ...', operand=1)
+    stored(copied(lift(value), Array((), x.dtype)), x)
 
 @rule('item')
 def item(x, *index):
@@ -242,9 +261,10 @@ def fill_diagonal(a, val, wrap=False):
 #| export
 @rule(np.take)
 def take(a, indices, axis=None, out=None, mode='raise'):
-    x, ids = (lift(a) if axis is not None else ravel(lift(a))), lift(indices, 1)
+    x, ids = (lift(a) if axis is not None else ravel(lift(a))), index_of(indices)
     i = 0 if axis is None else axis_number(axis, x.ndim)
     if mode == 'raise' or ids.dtype.kind not in 'iu': _index_array(x.axes[i], ids)
+    else: _something(x.axes[i], ids)
     return filled(copied(x, Array((*x.axes[:i], *_taken(ids, x.axes[i]).axes, *x.axes[i + 1:]), x.dtype)), out)
 
 
@@ -275,6 +295,7 @@ def put_along_axis(arr, indices, values, axis):
 def put(a, ind, v, mode='raise'):
     i, values = lift(ind, 1), lift(v, 2)
     if mode == 'raise': _index_array(ravel(a).axes[0], i)
+    else: _something(ravel(a).axes[0], i)
     if not values.axes or holds(claim(entries(values), '>=', 1)).holds: written(a, range_of(values))
     else: refuse('no values to put', 'at least one', values, operand=2)
 

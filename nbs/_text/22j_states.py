@@ -22,7 +22,7 @@ from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import OPS, OWN_LOOP, Array, Size, as_dim, one_entry, size_value
+from bendml.shape.symbols import OPS, OWN_LOOP, Array, Size, as_dim, no_axes, one_entry, size_value
 from bendml.shape.ranges import as_size, forget, range_of, view
 from bendml.shape.elementwise import same
 
@@ -70,8 +70,7 @@ UNROLLED = 24
 def symbolic_range(*ends: Any) -> Any:
     "`range` with bounds that may be sizes."
     start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
-    a, b, c = (as_dim(int_of(v)) for v in (start, stop, step))
-    if None in (a, b, c): refuse('range() of something that is not a whole number', 'a whole number', [start, stop, step])
+    a, b, c = map(_whole, (start, stop, step))
     if None not in (a.const, b.const, c.const) and len(known := range(a.const, b.const, c.const)) <= (1 if current().state.get('rolled') else UNROLLED): return known
     if c == 0 or c.const is None and not holds(claim(c, '>=', 1)).holds: refuse(f'range() in steps of {c}', 'a step that is not 0', c)
     count = -((a - b)//c) if c.const is None or c.const > 0 else -((b - a)//-c)
@@ -85,8 +84,17 @@ def symbolic_range(*ends: Any) -> Any:
 def int_of(value: Any) -> Any:
     "`int(value)`: of a number that is not known, a size that is not known."
     if type(value) is not Array: return value if type(value) is Size else int(value)
-    one_entry(value, 'int()')
+    no_axes(value, 'int()')
     return size_value(as_size(value))
+
+def _whole(value: Any) -> Dim:
+    "A bound of a range, which Python does not round."
+    if type(value) is Array: no_axes(value, 'range()')
+    if type(value) is Array and value.dtype.kind not in 'iu':
+        refuse(f'range() of a number of {value.dtype}', 'a whole number', value.dtype, 'write // instead of /, or int(...)')
+    if type(value) is Opaque or isinstance(value, bool): value = int(value)
+    if (dim := as_dim(int_of(value) if type(value) is Array else value)) is None: refuse(f'range() of {value}', 'a whole number', value, 'write // instead of /, or int(...)')
+    return dim
 
 
 # %%
@@ -149,6 +157,7 @@ def backwards(values: Any) -> Any:
 #| export
 class Growing(list):
     "A list made by a traced function."
+    lazy = False  # it stands for a `map`, which NumPy does not take for a list
     def __init__(self, values: Iterable[Any] = (), counts: list[Dim] | None = None):
         super().__init__(values)
         trace = current()
@@ -229,7 +238,7 @@ for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul
 def fingerprint(value: Any, seen: tuple = ()) -> Any:
     "What is known of a value, as something that compares."
     trace = current()
-    if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype), _range_mark(value)
+    if type(value) is Array: return 'array', tuple(map(trace.facts.normal, value.sizes)), str(value.dtype), *('locked',)*value.locked, _range_mark(value)
     if type(value) is Opaque: return 'opaque', value._class_.__name__, id(value) if value._fixed_ else 0
     if (dim := as_dim(value)) is not None and not isinstance(value, bool): return 'int', trace.facts.normal(dim)
     if isinstance(value, float | complex | str | bytes | bool | type(None) | np.generic): return type(value).__name__, repr(value)

@@ -169,7 +169,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 def trim_zeros(filt, trim='fb', axis=None):
     x = lift(filt)
     if x.ndim != 1: refuse('one axis is needed', 'Vec<n>', x, operand=0)
-    return copied(x, Array((some(x.axes[0].size),), x.dtype))
+    return view(x, Array((some(x.axes[0].size),), x.dtype))
 
 
 # %%

@@ -15,7 +15,8 @@ import numpy as np
 
 from bendml.shape.sizes import Dim
 from bendml.shape.annotations import spelled
-from bendml.shape.trace import refuse
+from bendml.shape.facts import claim
+from bendml.shape.trace import holds, refuse
 from bendml.shape.symbols import OPS, Array, axis, axis as axis_, rule
 from bendml.shape.elementwise import broadcast, dtypes, elementwise, filled, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers, not_empty
@@ -95,6 +96,8 @@ def tensorinv(a, ind=2):
     x = lift(a)
     if type(ind) is not int or not 0 < ind <= x.ndim: refuse(f'ind={ind!r}', f'1 to {x.ndim}', ind, operand=1)
     _as_many(x.axes[:ind], x.axes[ind:], x)
+    for size in x.sizes[ind:]:
+        if not (verdict := holds(claim(size, '>=', 1))).holds: refuse('there may be nothing to invert', f'{size} >= 1', x, verdict=verdict, operand=0)
     return Array(map(axis, (*x.sizes[ind:], *x.sizes[:ind])), _real(x))
 
 

@@ -8,8 +8,8 @@
 # %%
 #| hide
 #| export
-import functools, operator, os, sysconfig, types
-from typing import Any, Callable, Iterable, cast
+import functools, operator, os, re, sysconfig, types
+from typing import Any, Callable, Iterable, Iterator, cast
 
 import numpy as np
 
@@ -171,14 +171,28 @@ def has_unknown(values: Iterable) -> bool:
 #| export
 def percent(left: Any, right: Any) -> Any:
     "`text % values`, or the remainder of numbers."
-    return Opaque(left, str, fixed=False) if type(left) is str and has_unknown((right,)) else left % right
+    if type(left) is not str or not has_unknown((right,)): return left % right
+    for value, kind in _filled_in(left, right):
+        if kind not in 'sra' and type(value) is Array and value.axes: refuse(f'%{kind} of an array', 'a number', value, 'write %s, or an entry of it')
+    return Opaque(left, str, fixed=False)
+
+_PLACE = re.compile(r'%(?:\((\w*)\))?[-#0 +]*(\*|\d*)(?:\.(\*|\d*))?[hlL]?([a-zA-Z%])')
+
+def _filled_in(form: str, values: Any) -> Iterator[tuple[Any, str]]:
+    "What `%` fills into a text, and how each is written."
+    rest = iter(values if isinstance(values, tuple) else (values,))
+    for name, width, places, kind in _PLACE.findall(form):
+        for part in ('*' in width)*'*' + ('*' in places)*'*': next(rest, None)
+        if kind != '%': yield values.get(name) if name and isinstance(values, dict) else next(rest, None), kind
 
 
 # %%
 #| export
 def _worded(f: Callable) -> Callable:
     def worded(*args, **kwargs):
-        return Opaque(f'{f.__name__}(...)', str, fixed=False) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
+        if not has_unknown((*args, *kwargs.values())): return f(*args, **kwargs)
+        if f.__name__ == 'format': f(*args, **kwargs)  # an array says if it has that format
+        return Opaque(f'{f.__name__}(...)', str, fixed=False)
     return worded
 
 

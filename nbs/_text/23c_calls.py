@@ -19,13 +19,13 @@ from bendml.shape.sizes import Dim
 from bendml.shape.messages import ShapeError, place_of, source_of
 from bendml.shape.trace import branch, choose, current, holds, refuse, tick, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
+from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_axes, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
-from bendml.shape.ranges import unknown
+from bendml.shape.ranges import copied, unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import FEWER, Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.several import combinations, ndenumerate, ndindex, pairwise, product
-from bendml.shape.loops import Yields, comprehension, each, loop, tick, while_loop
+from bendml.shape.loops import Yields, comprehension, each, loop, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type, typed_shapes
 from bendml.shape.drawing import draw
@@ -271,12 +271,17 @@ def _enumerated(values: Any, start: int = 0) -> Any:
 # %%
 #| export
 def _float(value: Any = 0.0) -> Any:
-    if type(value) is Array: one_entry(value, 'float()')
+    if type(value) is Array: no_axes(value, 'float()')
     return number(float) if type(value) in (Array, Size) else float(value)
 
 
 # %%
 #| export
+def _rounded(value: Any, n: Any = None) -> Any:
+    if type(value) is not Array: return round(value) if n is None else round(value, n)
+    if value.axes: refuse('round() of an array', 'a number', value, 'write .round(2) after it, or np.round')
+    return perform(np.round, (value,), {}) if n is not None else copied(value, number(int))
+
 def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value) in (Array, Size) else int(value, *base)
 
 
@@ -304,7 +309,9 @@ def _set_of(values: Any = ()) -> Any:
 #| export
 def _mapped(f: Callable, *values: Any) -> Any:
     if all(as_turns(v) is None for v in values): return map(lambda *v: call(f, *v), *values)
-    return comprehension(lambda: [call(f, *v) for v in each(zipped(*values), 'list', 1)], user_frame())
+    made = comprehension(lambda: [call(f, *v) for v in each(zipped(*values), 'list', 1)], user_frame())
+    made.lazy = True
+    return made
 
 
 # %%
@@ -340,7 +347,7 @@ def _reduced(f: Callable, values: Any, *start: Any) -> Any:
 # %%
 #| export
 def _from_iterable(values: Any, dtype: Any = float, count: int = -1, **_) -> Any:
-    x = perform(np.array, (values if isinstance(values, list) else list(values), dtype), {})
+    x = perform(np.array, (_listed(values) if isinstance(values, list) else list(values), dtype), {})
     return x if as_dim(count) == -1 else x[:_at_most(count, x.axes[0].size)]
 
 
@@ -357,6 +364,7 @@ def _total(values: Any, start: Any = 0) -> Any:
     if type(values) is Array and values.ndim:
         return perform(np.sum, (values,),
                        {'axis': 0}) + start if branch(claim(values.axes[0].size, '>=', 1)) else start  # nothing: the int 0
+    if isinstance(start, list) and (isinstance(values, Growing) or as_turns(values) is None): return _one_list(values, start)
     if isinstance(values, Growing) and not values.plain(): return _total_of(values, start)
     if as_turns(values) is not None: refuse('sum() of an unknown number of values', hint='np.sum, or a loop')
     return sum(values, start)
@@ -364,6 +372,13 @@ def _total(values: Any, start: Any = 0) -> Any:
 
 # %%
 #| export
+def _one_list(values: Any, start: list) -> Any:
+    "The sum of lists is one list; that of a list and arrays is theirs."
+    parts = [(start, Dim(1)), *(values.counted() if isinstance(values, Growing) else ((v, Dim(1)) for v in values))]
+    if not all(isinstance(p, list) for p, _ in parts): return _total_of(values, start) if isinstance(values, Growing) and not values.plain() else sum(values, start)
+    inside = [(v, n*m) for p, n in parts for v, m in (p if isinstance(p, Growing) else Growing(p)).counted()]
+    return Growing([v for v, _ in inside], [n for _, n in inside])
+
 def _total_of(values: Growing, start: Any) -> Any:
     "The sum of a list whose length is not known: sizes are added up, of numbers nothing is known."
     found = [(as_dim(v), n) for v, n in values.counted()]
@@ -384,6 +399,7 @@ def _extreme(f: Callable) -> Callable:
             return args[0].any_element() if isinstance(args[0], Growing) else unknown('i', None).size
         if any(type(a) is Array for a in args):
             for a in args: one_entry(lift(a), f'{f.__name__}()', 'write np.maximum or np.minimum')
+            if len({lift(a).ndim for a in args}) > 1: refuse(f'{f.__name__}() of a number and an array with an axis', 'numbers', list(args), 'take the number out: .item()')
             return reduce(lambda a, b: perform(np.maximum if f is max else np.minimum, (a, b), {}), args)
         return f(*args, **kwargs)
     return extreme
@@ -416,7 +432,7 @@ SPECIAL: dict[Any, Callable] = {
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed, functools.reduce: _reduced, sorted: _sorted, itertools.accumulate: _accumulated, itertools.product: product, itertools.combinations: combinations,
     itertools.pairwise: pairwise, np.ndindex: ndindex, np.ndenumerate: ndenumerate,
-    round: lambda v, n=None: perform(np.round, (v,), {}) if type(v) is Array else round(v, n) if n is not None else round(v),
+    round: _rounded,
     bool: lambda v=False: bool(v), slice: slice,
     math.prod: lambda values, start=1: _multiplied(values, start),
     random.Random: lambda *_: random.Random(0), time.time: lambda: number(float), time.perf_counter: lambda: number(float),
@@ -437,10 +453,11 @@ def _multiplied(values: Any, start: Any) -> Any:
 
 # %%
 #| export
-def _unknown_number(dtype: type):
+def _unknown_number(dtype: type, whole: bool = False):
     def result(*args, **_):
         for a in args:
-            if type(a) is Array: one_entry(a, 'math')
+            if type(a) is Array: no_axes(a, 'math')
+            if whole and type(a) is Array and a.dtype.kind not in 'iu': refuse(f'a number of {a.dtype}', 'whole numbers', a, 'write int(...)')
         return number(dtype) if dtype is not int else Size(unknown('i', None).size)
     return result
 
@@ -453,7 +470,7 @@ _TO_FLOAT = '''sqrt exp log log2 log10 log1p expm1 sin cos tan tanh sinh cosh as
                copysign fmod'''.split()
 
 for _names, _kind in ((_TO_INT, int), (_TO_BOOL, bool), (_TO_FLOAT, float)):
-    for _f in _names: OPS[getattr(math, _f)] = Op(f'math.{_f}', _unknown_number(_kind))
+    for _f in _names: OPS[getattr(math, _f)] = Op(f'math.{_f}', _unknown_number(_kind, _f in ('isqrt', 'gcd', 'comb', 'factorial')))
 
 
 # %% [markdown]

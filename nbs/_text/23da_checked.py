@@ -18,12 +18,12 @@ import numpy as np
 from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import _holds, parse_claim
 from bendml.shape.messages import ShapeError, place_of_code
-from bendml.shape.annotations import ArraySpec, Signature, SizeSpec, TupleSpec, names_in
+from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, SizeSpec, TupleSpec, names_in
 from bendml.shape.opaque import Opaque
 from bendml.shape.copies import function_node
 from bendml.shape.objects import Own
 from bendml.shape.values import parts_of
-from bendml.shape.paths import SOON, Report, _is_self, check, split_conditions, start_facts
+from bendml.shape.paths import SOON, Report, _is_self, _too_much, check, is_number, split_conditions, start_facts
 from bendml.shape.symbols import Array, Size, as_dim
 from bendml.shape.states import _checksum, _settings, attributes
 
@@ -135,6 +135,7 @@ class Promise:
         self.statics = {n: plain(known.get(n, signature.python.parameters[n].default)) for n,
                         s in signature.params if s is None and (n in known or not self._free(n))}
         self.reports: dict[tuple, tuple[dict, Report]] = {}   # by the mark of the settings, which are kept, and so their ids
+        self.others: list[list] = []               # what arrays held that are no floats, for which settings, and the refusal
         self.zeros: dict[str, bool] = {}           # whether it would be right if this size could be 0
         self.names: dict[str, Any] = {}            # names of its own: itself
         self.pending, self.whole = True, False     # not checked yet; its class is known
@@ -214,9 +215,46 @@ class Checks(Promise):
         return not any(_holds(c, {name: 0}) is False for c in (*self.claims, *found.requires) if names_of(c.dim) == {name})
 
 
+# %% [markdown]
+# An annotation that says sizes only is checked for floats. But `x += 0.5` stops where `x` holds whole numbers, and `x - x`
+# where it holds truth values. So the first call with such an array checks once more, for what it holds.
+
 # %%
 #| export
-def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.own, report.result == 'None'
+def refusal_for(shapes: Checks, given: dict[str, Any]) -> tuple[str, str, ShapeError] | None:
+    "Where arrays hold no floats, though only their sizes are declared: which one, what it holds, and the refusal that this brings."
+    held: dict[str, str] = {}
+    params = tuple((n, _holding(s, given.get(n), n, held)) for n, s in shapes.signature.params)
+    if not held: return None
+    statics = {n: given[n] for n in shapes.statics}
+    seen = next((s for s in shapes.others if s[0] == held and _alike(s[1], statics)), None)
+    if seen is None:
+        shapes.others.append(seen := [held, statics, None])
+        try: check(shapes.f, replace(shapes.signature, params=params), shapes.where, shapes.keep, statics, shapes.limits, shapes.names)
+        except ShapeError as e: seen[2] = None if _too_much(e) else e
+    return seen[2] and (*next(iter(held.items())), seen[2])
+
+def not_as_floats(path: str, held: str, e: ShapeError) -> tuple[str, str, str, str]:
+    "The parts of that refusal, as of a wrong argument."
+    line = f' (line {e.place.line})' if e.place else ''
+    return f'{path} holds {held}: {e.reason}{line}', f'convert it: {path}.astype(float)', 'floats', held
+
+def _holding(spec: Any, value: Any, path: str, held: dict[str, str]) -> Any:
+    "An annotation that says what the numbers are, where they are no floats and it leaves that open."
+    match spec:
+        case ArraySpec(sizes, dtype='') if sizes and getattr(value, 'dtype', np.dtype(float)).kind in 'biu':
+            held[path] = str(value.dtype) if getattr(value, 'sure', True) else 'int'
+            return replace(spec, dtype=held[path])
+        case MaybeSpec(inner) if value is not None: return _holding(inner, value, path, held)
+        case TupleSpec(items, names, None) if isinstance(value, tuple | list) and len(value) == len(items):
+            return replace(spec, items=tuple(_holding(s, v, f'{path}[{i}]', held) for i, (s, v) in enumerate(zip(items, value))))
+        case DictSpec(items) if isinstance(value, dict): return replace(spec, items=tuple((k, _holding(s, value.get(k), f'{path}[{k!r}]', held)) for k, s in items))
+    return spec
+
+
+# %%
+#| export
+def _says(report: Report) -> tuple: return report.requires, report.unless, report.writes, report.shares, report.own, report.result == 'None'
 
 def _alike(known: dict[str, Any], wanted: dict[str, Any]) -> bool: return mark(known) == mark(wanted)
 

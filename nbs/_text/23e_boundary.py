@@ -18,8 +18,8 @@ from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
-from bendml.shape.values import _ROLES, other_keys, parts_of
-from bendml.shape.checked import Checks, lasting, plain
+from bendml.shape.values import _ROLES, _ROLES, other_keys, parts_of
+from bendml.shape.checked import Checks, lasting, not_as_floats, plain, refusal_for
 from bendml.shape.ranges import NARROW, holds_all
 from bendml.shape.paths import Report
 from bendml.shape.binding import Binding
@@ -105,6 +105,7 @@ class Shapes(Checks):
             if not _below(arguments[name], n):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
+        if (found := refusal_for(self, arguments)): self._error(found[0].partition('[')[0])(*not_as_floats(*found))
 
     def _apart(self, report: Report, found: list[tuple[str, str, np.ndarray]]) -> None:
         "Refuse an array of whole numbers that the function writes into where it is part of another argument."
@@ -167,6 +168,7 @@ def _shared(x: np.ndarray, y: np.ndarray) -> bool:
 _KINDS = {'': 'biufc', 'int': 'iu', 'bool': 'b', 'float': 'f'}
 ARRAYS = frozenset({np.ndarray, np.memmap, Weight})  # other classes may compute other shapes: a column of an np.matrix is a matrix
 _NUMBERS = frozenset(map(np.dtype, '?bhilqBHILQefdgFDG'))
+_FLOATS = frozenset(map(np.dtype, 'efdgFDG'))  # what was checked; for others, the careful way
 
 
 # %%
@@ -270,7 +272,7 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__plain': plain, '__share': np.may_share_memory}
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__floats': _FLOATS, '__plain': plain, '__share': np.may_share_memory}
     pending = []
     report = None if shapes.pending else shapes.report()
     params = shapes.params(report) if report else shapes.signature.params
@@ -296,7 +298,7 @@ def _quick(shapes: Shapes) -> Callable:
             if own: tests.append(f'{path}.__class__ in __arrays')
             wide = ''.join(c for c in 'bhilqBHILQ' if holds_all(np.dtype(c), report.held)) if s.dtype == 'int' and report and report.held != NARROW else ''
             exact = f'{path}.dtype.char in {wide!r}' if wide else f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
-            tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
+            tests.append(exact if s.dtype else f'{path}.dtype in __{"floats" if s.sizes else "numbers"}')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
     tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]
