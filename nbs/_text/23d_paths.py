@@ -160,7 +160,8 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
         hint = f'write {e.name}: Vec[...], {e.name}: int for a size or {e.name}: float for a number in the class {type(e.obj).__name__}'
     error = ShapeError(text if isinstance(e, DimError) else f'{type(e).__name__}: {text}', hint=hint, known=known, place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
-    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
+    begun = isinstance(e, AttributeError) and getattr(getattr(e.obj, '__spec__', None), '_initializing', False)  # a module that is being imported
+    error.later = begun or 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
 
 
