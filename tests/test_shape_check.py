@@ -1,7 +1,7 @@
 "The command: what it runs, what it says, how it ends; and how a refusal looks in a notebook."
 import json, subprocess, sys, textwrap
 from pathlib import Path
-import pytest
+import numpy as np, pytest
 from bendml.shape import ShapeError
 from bendml.shape.check import check_file
 
@@ -447,3 +447,29 @@ def test_the_hook_refuses_a_file(tmp_path):
     assert (program, command) == ('bendml', 'check')
     good, bad = run(tmp_path, *options, 'good.py'), run(tmp_path, *options, 'good.py', 'bad.py')
     assert (good.returncode, good.stdout) == (0, '') and bad.returncode == 1 and bad.stdout.count('\n') == 1 and bad.stdout.startswith('bad.py:11:16: error: matmul'), bad
+
+
+def _cycle(tmp_path, monkeypatch, name, k='a.f(x)'):
+    "Two modules that import each other; k, in the second, uses what the first has later."
+    (tmp_path/name).mkdir()
+    (tmp_path/name/'__init__.py').write_text('')
+    (tmp_path/name/'a.py').write_text('from . import b\nfrom .b import g\n' + HEAD + '@typed\ndef f(x: Vec[n]) -> Vec[n]: return g(x)\n@typed\ndef f2(x: Vec[n]) -> Vec[n]: return b.g(x)\n')
+    (tmp_path/name/'b.py').write_text('from . import a\n' + HEAD + f'@typed\ndef g(x: Vec[n]) -> Vec[n]: return x\n@typed\ndef k(x: Vec[n]) -> Vec[n]: return {k}\n')
+    monkeypatch.syspath_prepend(tmp_path)
+
+def test_modules_that_import_each_other(tmp_path, monkeypatch):
+    _cycle(tmp_path, monkeypatch, 'cycle1')
+    for file in ('a.py', 'b.py'):
+        found = check_file(tmp_path/'cycle1'/file)
+        assert not found.refusals and {'f', 'f2', 'g', 'k'} == {r.name for _, r in found.reports}, found.refusals
+
+@pytest.mark.parametrize('k, says', [('a.f(x)', ''), ('a.f(x)[1:]', 'n - 1'), ('a.nothing(x)', 'nothing')])
+def test_what_a_module_will_have_is_waited_for(tmp_path, monkeypatch, k, says):
+    import importlib
+    name = 'cycle' + k.translate(str.maketrans('', '', '.()[]:'))
+    _cycle(tmp_path, monkeypatch, name, k)
+    importlib.import_module(f'{name}.a')
+    b = sys.modules[f'{name}.b']
+    if not says: assert b.k(np.ones(3)).shape == (3,)
+    else:
+        with pytest.raises(ShapeError, match=says): b.k(np.ones(3))

@@ -155,6 +155,8 @@ def check_file(path: Path, name: str = '') -> Checked:
     finally:
         for p in paths: sys.path.remove(p)
         sys.modules.pop(module.__name__, None)
+    if not name and (package := _package(path)[0]) and any('partially initialized' in e.reason for e in definitions.refusals):
+        return check_file(path, f'{package}.{path.stem}')  # modules that import each other: by its own name they find it
     reports = [(str(place_of_code(f.__code__)), r) for f, r in found if isinstance(r, Report)]
     refused = [(f, definitions.explain(r)) for f, r in found if isinstance(r, ShapeError)]
     whole = [e for e in definitions.refusals if e.place.function]

@@ -172,7 +172,8 @@ def _as_refusal(e: BaseException, trace: Trace) -> ShapeError:
     plain = text == AS_KEY or isinstance(e, DimError)
     error = ShapeError(text if plain else f'{type(e).__name__}: {text}', hint=trace.state.get('empty') or hint, known=known(trace), place=place)
     if isinstance(e, NameError) and not isinstance(e, UnboundLocalError): error.missing = e.name or ''
-    error.later = 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
+    begun = isinstance(e, AttributeError) and getattr(getattr(e.obj, '__spec__', None), '_initializing', False)  # a module that is being imported
+    error.later = begun or 'empty __class__ cell' in text or error.missing != '' and ('free variable' in text and e.name not in local or place is not None and defines_somewhere(place.file, e.name))
     return error
 
 
