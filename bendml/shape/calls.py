@@ -25,6 +25,7 @@ from .states import Growing, Turns, as_turns, backwards, enumerated, int_of, sym
 from .loops import Yields, comprehension, each, loop, tick, while_loop
 from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
+from .constants import made, written_to
 from .drawing import draw
 from . import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
@@ -62,7 +63,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     method = getattr(type(f), '__call__', None)
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc):
         return call(method, f, *args, **kwargs)
-    return f(*args, **kwargs)
+    return made(f(*args, **kwargs))
 
 # %% ../../nbs/23c_calls.ipynb #db13a65e
 def _has_dtype(args: tuple, kwargs: dict) -> bool:
@@ -81,7 +82,7 @@ def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
     state = current().state
     state['calls'] = state.get('calls', 0) + 1
     if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
-    try: return f(*args, **kwargs)
+    try: return made(f(*args, **kwargs))
     finally: state['calls'] -= 1
 
 # %% ../../nbs/23c_calls.ipynb #e222d6f9
@@ -128,10 +129,9 @@ class _Table:
     __slots__ = 'numbers',
     def __init__(self, numbers: np.ndarray): self.numbers = numbers
     def __getitem__(self, index: Any) -> Any:
-        return lift(self.numbers)[index] if is_symbolic(index) else self.numbers[index]
+        return lift(self.numbers)[index] if is_symbolic(index) else made(self.numbers[index])
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_symbolic(index) or is_symbolic(value):
-            refuse('a number that is not known is written into an array that is', hint='make the array with np.zeros or np.full')
+        if is_symbolic(index) or is_symbolic(value): written_to(self.numbers)
         self.numbers[index] = value
 
 # %% ../../nbs/23c_calls.ipynb #6b5c97e3

@@ -15,7 +15,7 @@ from .sizes import Dim
 from .facts import claim
 from .trace import holds, refuse
 from .symbols import Array, as_dim, axis, entries, number, perform
-from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged
+from .ranges import UNBOUNDED, Range, below, copied, range_of, ranged, written
 from .elementwise import broadcast, filled, lift, same
 from .reductions import axis_number, not_empty
 from .moves import broadcast_to, shape_of
@@ -123,7 +123,9 @@ def permuted(x, *, axis=None, out=None):
 
 # %% ../../nbs/22p_drawing.ipynb #7f766c8a
 def _in_place(x, axis=0):
-    if type(x) is Array: axis_number(axis, x.ndim)
+    if not isinstance(x, np.ndarray): return
+    axis_number(axis, x.ndim)
+    written(x, range_of(x))
 
 def _sizes_first(*shape): return draw('random', (shape,) if shape else (), {})
 

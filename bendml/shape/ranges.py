@@ -16,7 +16,7 @@ import numpy as np
 from .sizes import Dim, DimError, fresh
 from .facts import Claim, _at_once, assume, bound, claim
 from .trace import current, user_frame
-from .symbols import Array, Axis, as_dim, axis, entries
+from .symbols import OPS, Array, Axis, as_dim, axis, entries
 
 # %% ../../nbs/22a_ranges.ipynb #23e9c82c
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ def view(x: Array, new: Array) -> Array:
 # %% ../../nbs/22a_ranges.ipynb #6b5ace0d
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    if type(x) is not Array: OPS['written to'].shape(x)
     current().state.get('fixed', {}).pop(id(x), None)
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number

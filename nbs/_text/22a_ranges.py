@@ -22,7 +22,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, DimError, fresh
 from bendml.shape.facts import Claim, _at_once, assume, bound, claim
 from bendml.shape.trace import current, user_frame
-from bendml.shape.symbols import Array, Axis, as_dim, axis, entries
+from bendml.shape.symbols import OPS, Array, Axis, as_dim, axis, entries
 
 
 # %% [markdown]
@@ -152,6 +152,7 @@ def view(x: Array, new: Array) -> Array:
 #| export
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    if type(x) is not Array: OPS['written to'].shape(x)
     current().state.get('fixed', {}).pop(id(x), None)
     seen = current().state.get('masks', {})
     for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number

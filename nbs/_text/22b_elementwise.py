@@ -325,7 +325,7 @@ def stored(result: Any, out: Any) -> Any:
     "Write a result into `out`, whose shape must not change."
     target = out[0] if isinstance(out, tuple) else out
     if target is None: return result
-    if type(target) is not Array: refuse('out= is not an array of this trace')
+    if type(target) is not Array: OPS['written to'].shape(target)
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):
         verdict = same(x.size, y.size)

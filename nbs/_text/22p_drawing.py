@@ -16,7 +16,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import holds, refuse
 from bendml.shape.symbols import Array, as_dim, axis, entries, number, perform
-from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged
+from bendml.shape.ranges import UNBOUNDED, Range, below, copied, range_of, ranged, written
 from bendml.shape.elementwise import broadcast, filled, lift, same
 from bendml.shape.reductions import axis_number, not_empty
 from bendml.shape.moves import broadcast_to, shape_of
@@ -156,7 +156,9 @@ def permuted(x, *, axis=None, out=None):
 # %%
 #| export
 def _in_place(x, axis=0):
-    if type(x) is Array: axis_number(axis, x.ndim)
+    if not isinstance(x, np.ndarray): return
+    axis_number(axis, x.ndim)
+    written(x, range_of(x))
 
 def _sizes_first(*shape): return draw('random', (shape,) if shape else (), {})
 
