@@ -237,7 +237,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
         axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
-    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
+    parts = (np.floor_divide, np.remainder) if f is np.divmod else (f,)*len(kinds)
+    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(g, operands))) for g, kind in zip(parts, kinds))
     return stored(results if len(results) > 1 else results[0], out)
 
 # %% ../../nbs/22b_elementwise.ipynb #8401ea9f

@@ -111,8 +111,10 @@ class _Marks:
         self.before, self.trace.state['filling'] = self.trace.state.get('filling', ()), self.lists
         self.marks = [[list.__len__(g)] for g in self.lists]
         self.seen, self.made = [[] for _ in self.lists], len(self.trace.made)
+        self.trace.state.pop('numbers', None)  # a variable may hold another number in each turn
         return self
     def turn(self) -> None:
+        self.trace.state.pop('numbers', None)
         for g, marks, seen in zip(self.lists, self.marks, self.seen):
             start = marks[-1]
             marks.append(list.__len__(g))
@@ -121,6 +123,7 @@ class _Marks:
     def __exit__(self, *_):
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
+        self.trace.state.pop('numbers', None)
 
     @property
     def partly(self) -> bool:

@@ -17,7 +17,7 @@ from .sizes import Dim
 from .facts import claim
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
-from .ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
+from .ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, range_of, ranged, summed,
                                  union, view, written)
 from .elementwise import asked, chosen, dtypes, elementwise, filled, lift, same, stored
 
@@ -218,7 +218,9 @@ def sort(a, axis=-1, **_):
 def sort_complex(a): return Array(lift(a).axes, dtypes(np.sort_complex, [lift(a)])[0])
 
 @rule('sort in place')
-def sort_in_place(a, axis=-1, **_): axis_number(axis, a.ndim)
+def sort_in_place(a, axis=-1, **_):
+    axis_number(axis, a.ndim)
+    written(a, range_of(a))
 
 @rule(np.lexsort)
 def lexsort(keys, axis=-1):
@@ -246,7 +248,9 @@ def partition(a, kth, axis=-1, **_):
 
 # %% ../../nbs/22c_reductions.ipynb #b9a0a873
 @rule('partition in place')
-def partition_in_place(a, kth, axis=-1, **_): _kth(a, kth, axis)
+def partition_in_place(a, kth, axis=-1, **_):
+    _kth(a, kth, axis)
+    written(a, range_of(a))
 
 @rule(np.argpartition)
 def argpartition(a, kth, axis=-1, **_):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['RULE', 'OPS', 'SILENT', 'METHODS', 'OPERATORS', 'Array', 'size_value', 'as_dim', 'Size', 'Axis', 'axis', 'inherit',
            'entries', 'number', 'is_symbolic', 'Gradient', 'Op', 'rule', 'op_of', 'all_read', 'perform', 'no_rule',
-           'one_entry']
+           'outdated', 'one_entry']
 
 # %% ../../nbs/22_symbols.ipynb #ced2c5a1
 from dataclasses import dataclass
@@ -77,6 +77,7 @@ class Size:
     __mod__, __rmod__ = _division(lambda a, b: a % b), _division(lambda a, b: a % b, True)
     __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(_comparison, ('==', '!=', '<', '<=', '>', '>='))
     def __divmod__(self, other): return self//other, self % other
+    def __rdivmod__(self, other): return other//self, other % self
     def __truediv__(self, other): return number(float) if as_dim(other) is not None or isinstance(other, float) else NotImplemented
     __rtruediv__ = __truediv__
     def __pow__(self, n): return size_value(self.dim**n) if type(n) is int and n >= 0 else number(float)
@@ -294,8 +295,14 @@ def _binary(ufunc: np.ufunc, flip: bool = False):
     return method
 
 # %% ../../nbs/22_symbols.ipynb #b9e82443
+def outdated(kind: str) -> None:
+    "What was found in arrays of this kind of numbers may not be there any more."
+    for found in map(current().state.get, ('masks', 'numbers')):
+        for key in [k for k, (_, x) in (found or {}).items() if x.dtype.kind == kind]: del found[key]
+
 def _in_place(ufunc: np.ufunc):
-    def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place
+    def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place; an array without axes is
+        if not self.axes: outdated(self.dtype.kind)
         return perform(ufunc, (self, other), {'out': self} if self.axes else {})
     return method
 

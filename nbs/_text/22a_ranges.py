@@ -22,7 +22,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, DimError, fresh
 from bendml.shape.facts import Claim, _at_once, assume, bound, claim
 from bendml.shape.trace import current, user_frame
-from bendml.shape.symbols import OPS, Array, Axis, as_dim, axis, entries
+from bendml.shape.symbols import OPS, Array, Axis, as_dim, axis, entries, outdated
 
 
 # %% [markdown]
@@ -154,8 +154,7 @@ def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
     if type(x) is not Array: OPS['written to'].shape(x)
     current().state.get('fixed', {}).pop(id(x), None)
-    seen = current().state.get('masks', {})
-    for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
+    outdated(x.dtype.kind)  # it, or a view of it, may now pick another number
     if x.known:
         x.known.range = union(x.known.range, r)
         current().state.setdefault('written', []).append(x.known)
@@ -163,6 +162,7 @@ def written(x: Array, r: Range) -> None:
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
     object.__setattr__(x, 'sure', x.dtype == bool)
+    outdated(x.dtype.kind)
     if x.known: x.known.range = UNBOUNDED
 
 
@@ -286,9 +286,12 @@ def as_size(x: Array) -> Dim:
     "The number in an array, as a size."
     r = range_of(x)
     if r.low is not None and r.low == r.high: return r.low
+    seen = current().state.setdefault('numbers', {})  # what bounds two slices cuts both at the same place
+    if id(x) in seen: return seen[id(x)][0]
     size = unknown('i', None).size
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
+    seen[id(x)] = size, x
     return size
 
 

@@ -16,7 +16,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, as_dim, axis, entries, inherit, rule
-from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, ranged, summed,
+from bendml.shape.ranges import (UNBOUNDED, Range, bounded, computed, copied, from_to, meaning, picked, range_of, ranged, summed,
                                  union, view, written)
 from bendml.shape.elementwise import asked, chosen, dtypes, elementwise, filled, lift, same, stored
 
@@ -277,7 +277,9 @@ def sort(a, axis=-1, **_):
 def sort_complex(a): return Array(lift(a).axes, dtypes(np.sort_complex, [lift(a)])[0])
 
 @rule('sort in place')
-def sort_in_place(a, axis=-1, **_): axis_number(axis, a.ndim)
+def sort_in_place(a, axis=-1, **_):
+    axis_number(axis, a.ndim)
+    written(a, range_of(a))
 
 @rule(np.lexsort)
 def lexsort(keys, axis=-1):
@@ -313,7 +315,9 @@ def partition(a, kth, axis=-1, **_):
 # %%
 #| export
 @rule('partition in place')
-def partition_in_place(a, kth, axis=-1, **_): _kth(a, kth, axis)
+def partition_in_place(a, kth, axis=-1, **_):
+    _kth(a, kth, axis)
+    written(a, range_of(a))
 
 @rule(np.argpartition)
 def argpartition(a, kth, axis=-1, **_):
