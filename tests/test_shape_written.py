@@ -155,3 +155,54 @@ def test_one_number_cuts_alike(body):
 def test_two_numbers_need_not(body):
     e = refused(f'@typed\ndef f({_taking(body)}) -> float:\n    {body}')
     assert ' rows' in e.reason and 'columns' in e.reason, e
+
+
+@pytest.mark.parametrize('body, right', [
+    ('parent, word = np.divmod(best, t.shape[1]); return t[parent, word]', True),
+    ('parent, word = divmod(best, t.shape[1]); return t[parent, word]', True),
+    ('i, j = divmod(t.argmax(), t.shape[1]); return t[i, j]*best', True),
+    ('parent, word = np.divmod(best, t.shape[1]); return t[word, parent]', False),
+    ('parent, word = np.divmod(best, t.shape[0]); return t[parent, word]', False),
+    ('parent, word = np.divmod(best - 1, t.shape[1]); return t[parent + 1, word]', False),
+])
+def test_divmod_keeps_bounds(body, right):
+    text = f'@typed\ndef f(t: Mat[n, m]) -> Vec["n*m"]:\n    best = np.argsort(t.ravel())\n    {body}'
+    define(text) if right else refused(text)
+
+
+@pytest.mark.parametrize('body, right', [
+    ('return np.stack([np.eye(x.shape[1])]*len(x))', True),
+    ('return np.array(len(x)*[np.eye(x.shape[1])])', True),
+    ('parts = [np.eye(x.shape[1])]*len(x); return np.stack([p*2 for p in parts])', True),
+    ('parts = [np.eye(x.shape[1]), 2*np.eye(x.shape[1])]*len(x); return np.stack(parts)[::2]', True),
+    ('return np.array([0.0]*len(x))[:, None, None]*np.ones((len(x), x.shape[1], x.shape[1]))', True),
+    ('return np.stack([np.eye(x.shape[1])]*(len(x) + 1))', False),
+    ('return np.stack([np.eye(x.shape[1])]*(len(x) - 1))', False),
+    ('return np.stack([np.eye(x.shape[1])]*2*len(x))', False),
+    ('return np.stack([np.eye(x.shape[1]), np.eye(2)]*len(x))', False),
+    ('parts = [0.0]*len(x); parts[0] = 1.0; return np.array(parts)*np.ones((len(x), x.shape[1], x.shape[1]))', False),
+])
+def test_a_list_times_a_size(body, right):
+    text = f'@typed\ndef f(x: Mat[n, d]) -> Arr[n, d, d]:\n    {body}'
+    if right: assert define(text)(np.ones((3, 2))).shape == (3, 2, 2)
+    else: refused(text)
+
+
+@pytest.mark.parametrize('body, right', [
+    ('p = 1 << (s - 1).bit_length(); return np.fft.irfft(np.fft.rfft(a, p)*np.fft.rfft(b, p), p)[:s]', True),
+    ('p = 2**(s - 1).bit_length(); return np.fft.irfft(np.fft.rfft(a, p)*np.fft.rfft(b, p), p)[:s]', True),
+    ('p = 1 << s.bit_length(); return np.zeros(p)[:len(a)]', False),
+    ('return np.pad(a, (0, (1 << (s - 1).bit_length()) - len(a)))[:s]*b[0]', True),
+    ('return np.zeros(1 << (s - 1).bit_length())[:s]*a[0]*b[0]', True),
+    ('return np.zeros(1 << (s - 1).bit_length())[:2*s - 1]*a[0]*b[0]', False),
+    ('return np.zeros(1 << (s - 2).bit_length())[:s]*a[0]*b[0]', False),
+    ('return np.zeros(2 << (s - 2).bit_length())[:s]*a[0]*b[0]', True),
+    ('return np.zeros(1 << (s - 1).bit_length())*a[0]*b[0]', False),
+    ('return np.zeros(1 << s)[:s]*a[0]*b[0]', False),
+    ('return (np.zeros(1 << s) + np.zeros(1 << s))[:0].sum() + np.convolve(a, b)', True),
+    ('return (np.zeros(1 << s) + np.zeros(1 << s - 1))[:0].sum() + np.convolve(a, b)', False),
+])
+def test_the_next_power_of_two(body, right):
+    text = f'@typed\ndef f(a: Vec[n], b: Vec[m]) -> Vec["n + m - 1"]:\n    s = len(a) + len(b) - 1\n    {body}'
+    if right: assert [define(text)(np.ones(p), np.ones(q)).shape for p, q in ((1, 1), (1, 4), (2, 3))] == [(1,), (4,), (4,)]
+    else: refused(text)

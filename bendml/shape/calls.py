@@ -27,7 +27,7 @@ from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from .constants import made, written_to
 from .drawing import draw
-from . import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
+from . import (applying, bits, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
 # %% ../../nbs/23c_calls.ipynb #809f75b0

@@ -145,7 +145,7 @@ def _only_plain(name: str):
     def method(self, *args, **kwargs):
         if not self.plain():
             self._readable()
-            refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+            refuse(f'a list of {self.total()} elements is used one by one', hint='np.stack it, or loop over it; where elements are set, begin with np.zeros')
         if changes and current().state.get('depth', 0) > self.depth:
             refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
         result = own(self, *args, **kwargs)
@@ -155,9 +155,19 @@ def _only_plain(name: str):
     return method
 
 # %% ../../nbs/22j_states.ipynb #0edaac18
+def _repeated(own: Callable) -> Callable:
+    "`[0.0]*n`: so many times the same."
+    def method(self, n):
+        if type(n) is not Size: return own(self, n)
+        found = self.counted() if branch(claim(n.dim, '>=', 1)) else []
+        return Growing([v for v, _ in found], [c*n.dim for _, c in found])
+    return method
+
+# %% ../../nbs/22j_states.ipynb #8f9c3c77
 for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop
                 remove clear reverse sort __setitem__ __delitem__ __imul__'''.split():
     setattr(Growing, _name, _only_plain(_name))
+Growing.__mul__ = Growing.__rmul__ = _repeated(Growing.__mul__)
 
 # %% ../../nbs/22j_states.ipynb #d08a4126
 def fingerprint(value: Any, seen: tuple = ()) -> Any:

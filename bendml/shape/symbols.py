@@ -82,11 +82,14 @@ class Size:
     __rtruediv__ = __truediv__
     def __pow__(self, n): return size_value(self.dim**n) if type(n) is int and n >= 0 else number(float)
     def _bits(self, other): return NotImplemented if as_dim(other) is None else number(int)
-    def __lshift__(self, n): return self*2**n if type(n) is int else self._bits(n)
+    def __lshift__(self, n): return self*2**n if type(n) is int else self*OPS['power of two'].shape(n.dim) if type(n) is Size else self._bits(n)
+    def __rlshift__(self, n): return n*OPS['power of two'].shape(self.dim) if type(n) is int else self._bits(n)
     def __rshift__(self, n): return self//2**n if type(n) is int else self._bits(n)
     def __and__(self, n): return self % (n + 1) if type(n) is int and n > 0 == n & n + 1 else self._bits(n)  # the last bits
-    __rand__, __or__, __ror__, __xor__, __rxor__, __rlshift__, __rrshift__ = __and__, *(_bits,)*6
-    def __rpow__(self, base): return number(float if isinstance(base, float) else int)
+    __rand__, __or__, __ror__, __xor__, __rxor__, __rrshift__ = __and__, *(_bits,)*5
+    def __rpow__(self, base):
+        if base == 2 and type(base) is int and self.dim in current().state.get('bits', {}).values(): return 1 << self
+        return number(float if isinstance(base, float) else int)
     def __neg__(self): return size_value(-self.dim)
     def __pos__(self): return self
     def __abs__(self): return self if self >= 0 else -self
@@ -101,7 +104,7 @@ class Size:
     __index__ = __int__ = _no_value
     def __float__(self):
         refuse(f'the value of the size {self} is needed here', hint=f'math and NumPy functions accept it; {RULE}')
-    def bit_length(self): self._no_value()
+    def bit_length(self): return OPS['bit_length'].shape(self.dim)
     real = property(lambda self: self)
 
 # %% ../../nbs/22_symbols.ipynb #db07a0e8

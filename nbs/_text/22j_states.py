@@ -182,7 +182,7 @@ def _only_plain(name: str):
     def method(self, *args, **kwargs):
         if not self.plain():
             self._readable()
-            refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+            refuse(f'a list of {self.total()} elements is used one by one', hint='np.stack it, or loop over it; where elements are set, begin with np.zeros')
         if changes and current().state.get('depth', 0) > self.depth:
             refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
         result = own(self, *args, **kwargs)
@@ -194,9 +194,21 @@ def _only_plain(name: str):
 
 # %%
 #| export
+def _repeated(own: Callable) -> Callable:
+    "`[0.0]*n`: so many times the same."
+    def method(self, n):
+        if type(n) is not Size: return own(self, n)
+        found = self.counted() if branch(claim(n.dim, '>=', 1)) else []
+        return Growing([v for v, _ in found], [c*n.dim for _, c in found])
+    return method
+
+
+# %%
+#| export
 for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop
                 remove clear reverse sort __setitem__ __delitem__ __imul__'''.split():
     setattr(Growing, _name, _only_plain(_name))
+Growing.__mul__ = Growing.__rmul__ = _repeated(Growing.__mul__)
 
 
 # %% [markdown]

@@ -29,7 +29,7 @@ from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, from_outside, has_unknown, plain_type
 from bendml.shape.constants import made, written_to
 from bendml.shape.drawing import draw
-from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
+from bendml.shape import (applying, bits, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
 # %% [markdown]
