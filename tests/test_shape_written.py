@@ -206,3 +206,18 @@ def test_the_next_power_of_two(body, right):
     text = f'@typed\ndef f(a: Vec[n], b: Vec[m]) -> Vec["n + m - 1"]:\n    s = len(a) + len(b) - 1\n    {body}'
     if right: assert [define(text)(np.ones(p), np.ones(q)).shape for p, q in ((1, 1), (1, 4), (2, 3))] == [(1,), (4,), (4,)]
     else: refused(text)
+
+
+def test_bounds_from_the_data_where_there_are_too_many_paths():
+    from bendml.shape.facts import claim
+    from bendml.shape.ranges import GIVEN, ranged
+    from bendml.shape.symbols import Array, axis
+    from bendml.shape.trace import Trace, holds, tracing
+    with tracing(Trace(state=dict(rolled=True))) as trace:
+        a, b, c, y = Array([axis(k)]), Array([axis(k)]), Array([axis(m)]), ranged(Array([axis(n)], int), GIVEN)
+        n1, i, j = len(trace.made), y[0], y[0]
+        assert a[:i].sizes == b[:i].sizes and a[i:].sizes == b[i:].sizes and a[:i].axes[0].size + a[i:].axes[0].size == k
+        assert len(trace.made) == n1  # no question is asked
+        assert a[i:j].sizes == b[i:j].sizes and a[i + 1:].sizes == b[i + 1:].sizes or len(trace.made) == n1 + 1
+        assert holds(claim(a[:i].axes[0].size, '<=', k)).holds and holds(claim(a[:i].axes[0].size, '>=', 0)).holds
+        assert not any(holds(claim(a[:i].axes[0].size, '==', other.axes[0].size)).holds for other in (a[:j], a[i:], c[:i], a[:-i], a[:i + 1], a[::-1][:j], y[:i]))
