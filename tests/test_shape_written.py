@@ -8,6 +8,10 @@ n, m, d, k = dims('n m d k')
 K, HELD, SETTINGS = np.eye(2), [np.eye(2)], {'kernel': np.eye(2)}
 OBJECTS = np.empty(1, object); OBJECTS[0] = K
 class Owner: kernel = K
+@typed
+def into(a: Mat[2, 2], v: Vec[n]) -> Mat[2, 2]:
+    a[0, 0] = v[0]
+    return a
 def a_global(): return K
 @lru_cache
 def cached(): return np.eye(2)
@@ -45,6 +49,11 @@ def refused(text: str, **more) -> ShapeError:
     'F = np.eye(2); np.fill_diagonal(F, x[0]); return F',
     'F = np.eye(2); np.copyto(F, x[0]); return F',
     'F = np.eye(2); np.add.at(F, ([0], [1]), x[0]); return F',
+    'F = np.eye(2); F.fill(x[0]); return F',
+    'F = np.eye(2); F.put([0], x[0]); return F',
+    'F = np.eye(2); np.put(F, [0], x[0]); return F',
+    'F = np.eye(2); F[0, 0] += 1; return F.dot(np.diag(x[[0, 0]]))',
+    'F = np.eye(2); into(F, x); return F',
     'F = np.eye(2); np.putmask(F, K > 0, x); return F',
     'F = np.eye(2); F[1 if x[0] > 0 else 0] = 3; return F',
     'F = np.eye(2); F[x[0] > 0] = 3; return F',
@@ -65,7 +74,7 @@ def test_an_array_that_was_made_here_takes_any_number(body):
     'k = OBJECTS[0]; k[0] = x[0]', 'k = OBJECTS.item(0); k[0] = x[0]', 'k = Owner.kernel; k[0] = x[0]', 'k = getattr(Owner, "kernel"); k[0] = x[0]',
     'w[0] = x[0]', 'w += x[0]', 'np.add(w, x[0], out=w)', 'np.add(w, x[0], out=K)', 'np.fill_diagonal(K, x[0])', 'np.put(K, [0], x[0])',
     'np.putmask(K, K > 0, x)', 'k = np.fromfunction(lambda i, j: K, (2, 2)); k[0] = x[0]', 'k = np.broadcast_to(K[:1], (2, 2)); k[0] = x[0]',
-    'k = np.lib.stride_tricks.as_strided(K, (2, 2)); k[0] = x[0]', 'k = next(iter(HELD)); k[0] = x[0]', 'np.random.shuffle(K)'])
+    'k = np.lib.stride_tricks.as_strided(K, (2, 2)); k[0] = x[0]', 'K.fill(x[0])', 'K.put([0], x[0])', 'into(K, x)', 'k = next(iter(HELD)); k[0] = x[0]', 'np.random.shuffle(K)'])
 def test_one_that_others_see_does_not(write):
     e = refused(f'@typed\ndef f(x: Vec[n], w=np.eye(2)) -> Vec[n]:\n    {write}\n    return x')
     assert 'is written into an array that is' in e.reason or 'as_strided' in write, e
@@ -91,6 +100,9 @@ def test_the_hint_for_it_works():
     'np.random.shuffle(a); return np.zeros(a[0])[:len(y)]',
     'for i in y: a[0] += 1\n    return np.zeros(a[0])',
     'c = np.array(2); v = c; c += y[0]; return np.zeros(v)',
+    'c = a[0, ...]; c += y[0]; return np.zeros(a[0])',
+    'b = np.full(1, 2); c = b[0, ...]; c += y[0]; return np.zeros(b[0])',
+    'c = np.full((), 2); v = c; c += y[0]; return np.zeros(v)',
     'c = np.array(2); v = c; c += y[0]; return x[:v]',
 ])
 def test_what_was_known_of_it_is_not_known_any_more(body):
@@ -122,6 +134,7 @@ def _taking(body: str) -> str:
     'i = np.argmax(a); j = i; i += 1; return a[:i] @ b[:i] + a[:j] @ b[:j]',
     'total = 0.0\n    for j in y:\n        total += a[:j] @ b[:j]\n    return total',
     'total = 0.0\n    for t in range(len(y) - 1):\n        s = slice(y[t], y[t + 1])\n        total += a[s] @ b[s]\n    return total',
+    'p = a > 0\n    s = a[p]\n    for t in y: b[0] = s @ b[p] + t\n    return b[0]',
     'i = y[0]\n    while a[0] > 0:\n        a = a + a[:i] @ b[:i]\n    return a[0]',
 ])
 def test_one_number_cuts_alike(body):
@@ -150,6 +163,7 @@ def test_one_number_cuts_alike(body):
     's = a[:y[0]]\n    for t in y: a[0], s = s @ b[:t], a[:t]\n    return a[0]',
     'cuts = [y[0] + t for t in y]\n    for u in cuts:\n        s = a[:u]\n        for v in cuts: a[0] = s @ b[:v]\n    return a[0]',
     'cuts = [y[0] + t for t in y]\n    return a[:max(cuts)] @ b[:min(cuts)]',
+    'p = q = r = a > 0\n    s = a[p]\n    for t in y:\n        b[0] = s @ b[p]\n        p, q, r = q, r, a > t\n    return b[0]',
     'i = y[0]\n    s = a[:i]\n    while a[0] > 0:\n        a[0] = s @ b[:i]\n        i = y[-1]\n    return a[0]',
 ])
 def test_two_numbers_need_not(body):

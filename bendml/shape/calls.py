@@ -17,7 +17,7 @@ from .sizes import Dim
 from .messages import ShapeError, place_of
 from .trace import branch, choose, current, holds, refuse, user_frame
 from .opaque import Opaque
-from .symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
+from .symbols import (METHODS, OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
 from .ranges import unknown
 from .elementwise import lift
@@ -51,6 +51,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(f.__wrapped__, *args, **kwargs) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
+    if type(owner) is np.ndarray and f.__name__ in METHODS and (is_symbolic(args) or is_symbolic(kwargs)):
+        if f.__name__ in ('fill', 'put', 'sort', 'partition'): written_to(owner)
+        return perform(METHODS[f.__name__], (lift(owner), *args), kwargs, method=True)
     if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return draw(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):

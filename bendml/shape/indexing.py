@@ -16,7 +16,7 @@ from .facts import assume, claim
 from .annotations import spelled
 from .trace import branch, current, holds, refuse
 from .symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
-from .ranges import GIVEN, Range, as_size, copied, picked, range_of, unknown, view, written
+from .ranges import GIVEN, UNBOUNDED, Range, as_size, copied, picked, range_of, unknown, view, written
 from .elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from .reductions import axis_number
 from .moves import ravel
@@ -104,6 +104,7 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
+    if not axes and isinstance(index, tuple) and any(p is Ellipsis for p in index): written(x, UNBOUNDED)  # `c = x[0, ...]; c += 1` changes x
     if not arrays: return view(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
     return copied(x, Array(_placed(axes, arrays, spots), x.dtype))
 

@@ -235,13 +235,13 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
                   str(signature.result) if signature.result else ' or '.join(dict.fromkeys(p.result for p in done)), _own(done, paths, f), unless, tuple(sorted(writes)))
 
 # %% ../../nbs/23d_paths.ipynb #0e57f116
-def _arrays_in(value: Any) -> Iterator[Array]:
+def _arrays_in(value: Any, kinds: tuple = (Array,)) -> Iterator[Array]:
     "The arrays that an argument holds."
-    if type(value) is Array: yield value
+    if type(value) in kinds: yield value
     elif isinstance(value, dict | list | tuple):
-        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
+        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v, kinds)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
-        for v in vars(value).values(): yield from _arrays_in(v)
+        for v in vars(value).values(): yield from _arrays_in(v, kinds)
 
 # %% ../../nbs/23d_paths.ipynb #52a1dd30
 def _refuse_lasting(before: tuple, after: tuple, f: Callable) -> None:

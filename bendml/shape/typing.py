@@ -60,7 +60,7 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
             refuse(f'needs {c}', c, names.shown(c.dim), names.repeated(c), verdict)
     for all_of in report.unless: _not_together(all_of, names)
     for n in report.writes:
-        for x in _arrays_in(bound.arguments[n]): written(x, UNBOUNDED)
+        for x in _arrays_in(bound.arguments[n], (Array, np.ndarray)): written(x, UNBOUNDED)
     state['op'] = before or ('', False)
     if report.own: _changes(shapes, report, first, names)
     if report.own and report.own.gives: return first

@@ -261,7 +261,7 @@ def summed(x: Array, count: Dim) -> Range:
 # ## A number as a size
 #
 # A number that steers a shape, such as the end of a slice or `int(x.argmax())`, is a size that nobody has named, between its
-# bounds.
+# bounds. The same number is the same size, until something is written, or in another turn of a loop.
 
 # %%
 #| export

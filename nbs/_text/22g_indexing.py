@@ -17,7 +17,7 @@ from bendml.shape.facts import assume, claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
-from bendml.shape.ranges import GIVEN, Range, as_size, copied, picked, range_of, unknown, view, written
+from bendml.shape.ranges import GIVEN, UNBOUNDED, Range, as_size, copied, picked, range_of, unknown, view, written
 from bendml.shape.elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from bendml.shape.reductions import axis_number
 from bendml.shape.moves import ravel
@@ -135,6 +135,7 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
+    if not axes and isinstance(index, tuple) and any(p is Ellipsis for p in index): written(x, UNBOUNDED)  # `c = x[0, ...]; c += 1` changes x
     if not arrays: return view(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
     return copied(x, Array(_placed(axes, arrays, spots), x.dtype))
 
@@ -305,7 +306,19 @@ with tracing(Trace()):
         except ShapeError as e: print(e, end='\n\n')
 
 # %% [markdown]
+# A number that bounds two slices cuts both at the same place: the best entry's, here. Another number need not.
+
+# %%
+with tracing(Trace()):
+    a, b = Array([axis(n)]), Array([axis(n)])
+    i = a.argmax()
+    print(a[:i]*b[:i])
+    try: a[:i]*b[:b.argmax()]
+    except ShapeError as e: print(e)
+
+# %% [markdown]
 # ## What this does not show
 #
-# Whether indices that come from outside are in range: a wrong token id is an `IndexError` when the program runs, unless
-# `where="ids < V"` has it refused at the call.
+# Two readings of one entry, `y[0]` and `y[0]` again, are two numbers: give it a name. Whether indices that come from outside
+# are in range is not shown: a wrong token id is an `IndexError` when the program runs, unless `where="ids < V"` has it refused
+# at the call.

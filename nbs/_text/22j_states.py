@@ -275,7 +275,8 @@ def _place(it: Iterator, inside: Callable) -> tuple:
 #| export
 def _range_mark(x: Array) -> tuple:
     r = range_of(x)
-    return 'range', x.sure, r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
+    picks, _ = current().state.get('masks', {}).get(id(x), (None, None))
+    return 'range', picks and str(picks.size), x.sure, r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
 
 def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."

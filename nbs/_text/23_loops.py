@@ -150,10 +150,16 @@ class _Marks:
         self.before, self.trace.state['filling'] = self.trace.state.get('filling', ()), self.lists
         self.marks = [[list.__len__(g)] for g in self.lists]
         self.seen, self.made = [[] for _ in self.lists], len(self.trace.made)
-        self.trace.state.pop('numbers', None)  # a variable may hold another number in each turn
+        self.picked = set(self.trace.state.get('masks', ()))
+        self.apart()
         return self
-    def turn(self) -> None:
+    def apart(self) -> None:
+        "What a turn has found in a number or a mask is not what another one finds."
         self.trace.state.pop('numbers', None)
+        masks = self.trace.state.get('masks', {})
+        for key in masks.keys() - self.picked: del masks[key]
+    def turn(self) -> None:
+        self.apart()
         for g, marks, seen in zip(self.lists, self.marks, self.seen):
             start = marks[-1]
             marks.append(list.__len__(g))
@@ -162,7 +168,7 @@ class _Marks:
     def __exit__(self, *_):
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
-        self.trace.state.pop('numbers', None)
+        self.apart()
 
     @property
     def partly(self) -> bool:

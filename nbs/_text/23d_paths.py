@@ -277,13 +277,13 @@ def check(f: Callable, signature: Signature, where: tuple[str, ...] = (), keep: 
 
 # %%
 #| export
-def _arrays_in(value: Any) -> Iterator[Array]:
+def _arrays_in(value: Any, kinds: tuple = (Array,)) -> Iterator[Array]:
     "The arrays that an argument holds."
-    if type(value) is Array: yield value
+    if type(value) in kinds: yield value
     elif isinstance(value, dict | list | tuple):
-        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v)
+        for v in value.values() if isinstance(value, dict) else value: yield from _arrays_in(v, kinds)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
-        for v in vars(value).values(): yield from _arrays_in(v)
+        for v in vars(value).values(): yield from _arrays_in(v, kinds)
 
 
 # %%
