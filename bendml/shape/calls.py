@@ -17,7 +17,7 @@ from .sizes import Dim
 from .messages import ShapeError, place_of, source_of
 from .trace import branch, choose, current, holds, refuse, tick, user_frame
 from .opaque import Opaque
-from .symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_axes, no_rule, number, one_entry, op_of,
+from .symbols import (METHODS, OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_axes, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
 from .ranges import copied, unknown
 from .elementwise import lift
@@ -26,9 +26,10 @@ from .several import combinations, ndenumerate, ndindex, pairwise, product
 from .loops import Yields, comprehension, each, loop, while_loop
 from .copies import HOOKS, copy_of
 from .questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type, typed_shapes
+from .constants import made, written_to
 from .drawing import draw
 from .chance import chance, drawn
-from . import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
+from . import (applying, bits, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
 # %% ../../nbs/23c_calls.ipynb #809f75b0
@@ -55,6 +56,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(f.__wrapped__, *args, **kwargs) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
+    if type(owner) is np.ndarray and f.__name__ in METHODS and (is_symbolic(args) or is_symbolic(kwargs)):
+        if f.__name__ in ('fill', 'put', 'sort', 'partition'): written_to(owner)
+        return perform(METHODS[f.__name__], (lift(owner), *args), kwargs, method=True)
     if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return draw(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):
@@ -67,7 +71,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     method = getattr(type(f), '__call__', None)
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc):
         return call(method, f, *args, **kwargs)
-    return f(*args, **kwargs)
+    return made(f(*args, **kwargs))
 
 # %% ../../nbs/23c_calls.ipynb #db13a65e
 def _has_dtype(args: tuple, kwargs: dict) -> bool:
@@ -86,7 +90,7 @@ def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
     state = current().state
     state['calls'] = state.get('calls', 0) + 1
     if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
-    try: return f(*args, **kwargs)
+    try: return made(f(*args, **kwargs))
     finally: state['calls'] -= 1
 
 # %% ../../nbs/23c_calls.ipynb #29d69eb3
@@ -154,10 +158,9 @@ class _Table:
     __slots__ = 'numbers',
     def __init__(self, numbers: np.ndarray): self.numbers = numbers
     def __getitem__(self, index: Any) -> Any:
-        return lift(self.numbers)[index] if is_symbolic(index) else self.numbers[index]
+        return lift(self.numbers)[index] if is_symbolic(index) else made(self.numbers[index])
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_symbolic(index) or is_symbolic(value):
-            refuse('a number that is not known is written into an array that is', hint='make the array with np.zeros or np.full')
+        if is_symbolic(index) or is_symbolic(value): written_to(self.numbers)
         self.numbers[index] = value
 
 # %% ../../nbs/23c_calls.ipynb #6b5c97e3

@@ -21,7 +21,7 @@ from .opaque import Opaque
 from .copies import function_node
 from .objects import Own
 from .values import parts_of
-from .paths import SOON, Report, _is_self, _too_much, check, is_number, split_conditions, start_facts
+from .paths import SOON, Report, _is_self, _too_much, check, split_conditions, start_facts
 from .symbols import Array, Size, as_dim
 from .states import _checksum, _settings, attributes
 

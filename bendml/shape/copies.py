@@ -62,7 +62,12 @@ class _Calls(ast.NodeTransformer):
 
     def visit_BinOp(self, node):
         self.generic_visit(node)
-        return self._at(node, _hook('percent', node.left, node.right)) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node
+        text = isinstance(node.op, ast.Mod) and _is_text(node.left)
+        return self._at(node, _hook('made', self._at(node, _hook('percent', node.left, node.right)) if text else node))
+
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        return node if isinstance(node.op, ast.Not) else self._at(node, _hook('made', node))
 
     def visit_JoinedStr(self, node):
         self.generic_visit(node)

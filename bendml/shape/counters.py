@@ -15,7 +15,7 @@ import numpy as np
 from .sizes import Dim, substitute
 from .facts import assume, claim
 from .trace import current, holds, refuse, user_frame
-from .symbols import Array, Size, as_dim, number, size_value
+from .symbols import OPS, Array, Size, as_dim, number, size_value
 from .ranges import unknown
 from .states import _forget_in, _names, _plain, _shifted, _state, _variables, fingerprint
 
@@ -147,6 +147,7 @@ class Watched:
                 key = f'{name} of {frame.f_code.co_name}' if i else name
                 a, b = _shifted(first.get(key), step), _shifted(second.get(key), {})
                 if a == b or b and b[0] == 'counter': continue
+                if type(value) is np.ndarray and a and a[:3] == b[:3]: OPS['begin again'].shape(value)
                 if _plain(a) == _plain(b): _forget_in(value)
                 elif name not in frame.f_locals or not counters.widen(name, [_shifted(first.get(key), {}), a, b]): return False
         return True

@@ -123,7 +123,7 @@ def permuted(x, *, axis=None, out=None):
 
 # %% ../../nbs/22p_drawing.ipynb #7f766c8a
 def _in_place(x, axis=0):
-    if type(x) is not Array: return
+    if not isinstance(x, np.ndarray): return
     axis_number(axis, x.ndim)
     written(x, range_of(x))
 

@@ -110,8 +110,16 @@ class _Marks:
         self.before, self.trace.state['filling'] = self.trace.state.get('filling', ()), self.lists
         self.marks = [[list.__len__(g)] for g in self.lists]
         self.seen, self.made = [[] for _ in self.lists], len(self.trace.made)
+        self.picked = set(self.trace.state.get('masks', ()))
+        self.apart()
         return self
+    def apart(self) -> None:
+        "What a turn has found in a number or a mask is not what another one finds."
+        self.trace.state.pop('numbers', None)
+        masks = self.trace.state.get('masks', {})
+        for key in masks.keys() - self.picked: del masks[key]
     def turn(self) -> None:
+        self.apart()
         for g, marks, seen in zip(self.lists, self.marks, self.seen):
             start = marks[-1]
             marks.append(list.__len__(g))
@@ -121,6 +129,7 @@ class _Marks:
         self.trace.state['depth'] -= 1
         self.trace.state['filling'] = self.before
         for g, (start, *_) in zip(self.lists, self.marks): g.broken |= kind is GeneratorExit and list.__len__(g) > start  # a break
+        self.apart()
 
     @property
     def partly(self) -> bool:

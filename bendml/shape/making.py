@@ -28,7 +28,8 @@ from .moves import _sizes, broadcast_to, ravel, shape_of
 def full(shape, fill_value, dtype=None, **_):
     value, axes = lift(fill_value), [axis(s, one='declared' if s == 1 else '') for s in shape_of(shape)]
     if value.axes: broadcast_to(value, [a.size for a in axes])
-    return copied(value, Array(axes, dtype if dtype is not None else value.dtype, sure=dtype is not None and type(dtype) is not Opaque))
+    new = Array(axes, dtype if dtype is not None else value.dtype, sure=dtype is not None and type(dtype) is not Opaque)
+    return copied(value, new) if axes else new  # one without axes can be changed under all its names: `c += 1`
 
 # %% ../../nbs/22i_making.ipynb #62634ff6
 def _new(f, value):

@@ -20,7 +20,6 @@ from .annotations import ArraySpec, DictSpec, MaybeSpec, Signature, TupleSpec, n
 from .trace import MAX_SECONDS, Trace, at_place, known, tracing
 from .symbols import AS_KEY, KEYS, LONG, Array, number
 from .ranges import NARROW, UNBOUNDED, Known, bounded, hull
-from .states import fingerprint, outside
 from .loops import Endless
 from .copies import copy_of, reads, unused_names, why_no_copy
 from .lasting import Lasting
@@ -258,13 +257,13 @@ def _helps(e: ShapeError, run: Callable[[Trace], Any], where: tuple[str, ...]) -
     except ShapeError as other: return not _too_much(other) and other.place != e.place
 
 # %% ../../nbs/23d_paths.ipynb #0e57f116
-def _arrays_in(value: Any) -> Iterator[Array]:
+def _arrays_in(value: Any, kinds: tuple = (Array,)) -> Iterator[Array]:
     "The arrays that an argument holds."
-    if type(value) is Array: yield value
+    if type(value) in kinds: yield value
     elif isinstance(value, dict | list | tuple):
-        for v in value.values() if isinstance(value, dict) else list.__iter__(value) if isinstance(value, list) else value: yield from _arrays_in(v)
+        for v in value.values() if isinstance(value, dict) else list.__iter__(value) if isinstance(value, list) else value: yield from _arrays_in(v, kinds)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
-        for v in vars(value).values(): yield from _arrays_in(v)
+        for v in vars(value).values(): yield from _arrays_in(v, kinds)
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:

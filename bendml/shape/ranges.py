@@ -17,7 +17,7 @@ import numpy as np
 from .sizes import Dim, DimError, fresh
 from .facts import Claim, _at_once, assume, bound, claim
 from .trace import current, refuse, user_frame
-from .symbols import Array, Axis, as_dim, axis, entries
+from .symbols import OPS, Array, Axis, as_dim, axis, entries, outdated
 
 # %% ../../nbs/22a_ranges.ipynb #23e9c82c
 @dataclass(frozen=True)
@@ -150,10 +150,10 @@ def converted(x: Array, new: Array) -> Array:
 # %% ../../nbs/22a_ranges.ipynb #6b5ace0d
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    if type(x) is not Array: OPS['written to'].shape(x)
     if x.locked: refuse('the numbers of this view can only be read', hint='write into a copy: .copy()')
     current().state.get('fixed', {}).pop(id(x), None)
-    seen = current().state.get('masks', {})
-    for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
+    outdated(x.dtype.kind)  # it, or a view of it, may now pick another number
     for known in (x.known, *x.known.shared) if x.known else ():
         known.range = union(known.range, r)
         current().state.setdefault('written', []).append(known)
@@ -161,6 +161,7 @@ def written(x: Array, r: Range) -> None:
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
     object.__setattr__(x, 'sure', x.dtype == bool)
+    outdated(x.dtype.kind)
     if x.known: x.known.range = UNBOUNDED
 
 # %% ../../nbs/22a_ranges.ipynb #84eca115
@@ -251,9 +252,12 @@ def as_size(x: Array) -> Dim:
         refuse('an unsigned number may have gone below 0, and is a very large one then', '0 or more', x.dtype, 'subtract from int(...)')
     r = range_of(x)
     if r.low is not None and r.low == r.high: return r.low
+    seen = current().state.setdefault('numbers', {})  # what bounds two slices cuts both at the same place
+    if id(x) in seen: return seen[id(x)][0]
     size = unknown('i', None).size
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
+    seen[id(x)] = size, x
     return size
 
 # %% ../../nbs/22a_ranges.ipynb #98a7a3b0

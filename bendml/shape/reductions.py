@@ -290,6 +290,7 @@ def ufunc_outer(f, a, b, **_):
 # %% ../../nbs/22c_reductions.ipynb #50634095
 @rule('ufunc.at')
 def ufunc_at(f, a, indices, b=None):
+    if type(a) is not Array: written(a, UNBOUNDED)
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
     written(a, UNBOUNDED)

@@ -27,7 +27,7 @@ class Trace:
     ways: list[tuple] = field(default_factory=list)  # what each choice was about: (claim or text, where it was asked, the way, by a rule)
     keep: frozenset[str] = frozenset()        # sizes that nothing may reduce over
     refused: ShapeError | None = None         # the first refusal: a handler cannot swallow it
-    some: set = field(default_factory=set)    # lists that only some turns of a loop append to; all paths share it
+    some: set = field(default_factory=set)    # lists that only some turns of a loop append to, and where arrays are made that are written to; all paths share it
     count: Iterator[int] = field(default_factory=itertools.count)
     by: dict[str, int] = field(default_factory=dict)  # how many questions each means has decided
     state: dict[Any, Any] = field(default_factory=dict)

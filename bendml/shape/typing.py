@@ -107,10 +107,10 @@ def _wide_enough(report: Report, params: tuple, given: dict[str, Any]) -> None:
 # %% ../../nbs/23f_typing.ipynb #6c583388
 def _write(report: Report, given: dict[str, Any]) -> None:
     "What a function writes into, nobody knows afterwards; it must be no part of another argument."
-    arrays = [(n, x) for n, v in given.items() if report.writes for x in _arrays_in(v)]
+    arrays = [(n, x) for n, v in given.items() if report.writes for x in _arrays_in(v, (Array, np.ndarray))]
     for i, (n, x) in enumerate(arrays):
         if n not in report.writes: continue
-        other = next((m for k, (m, y) in enumerate(arrays) if k != i and x.dtype.kind in 'iu' and x.known and x.known is y.known), None)
+        other = next((m for k, (m, y) in enumerate(arrays) if k != i and type(x) is type(y) is Array and x.dtype.kind in 'iu' and x.known and x.known is y.known), None)
         if other: refuse(f'{n} and {other} share memory, and it writes into {n}', hint='pass a copy: .copy()')
         written(x, UNBOUNDED)
 

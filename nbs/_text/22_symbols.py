@@ -107,15 +107,19 @@ class Size:
     __mod__, __rmod__ = _division(lambda a, b: a % b), _division(lambda a, b: a % b, True)
     __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(_comparison, ('==', '!=', '<', '<=', '>', '>='))
     def __divmod__(self, other): return self//other, self % other
+    def __rdivmod__(self, other): return other//self, other % self
     def __truediv__(self, other): return number(float) if as_dim(other) is not None or isinstance(other, float) else NotImplemented
     __rtruediv__ = __truediv__
     def __pow__(self, n): return size_value(self.dim**n) if type(n) is int and n >= 0 else number(float)
     def _bits(self, other): return NotImplemented if as_dim(other) is None else number(int)
-    def __lshift__(self, n): return self*2**n if type(n) is int else self._bits(n)
+    def __lshift__(self, n): return self*2**n if type(n) is int else self*OPS['power of two'].shape(n.dim) if type(n) is Size else self._bits(n)
+    def __rlshift__(self, n): return n*OPS['power of two'].shape(self.dim) if type(n) is int else self._bits(n)
     def __rshift__(self, n): return self//2**n if type(n) is int else self._bits(n)
     def __and__(self, n): return self % (n + 1) if type(n) is int and n > 0 == n & n + 1 else self._bits(n)  # the last bits
-    __rand__, __or__, __ror__, __xor__, __rxor__, __rlshift__, __rrshift__ = __and__, *(_bits,)*6
-    def __rpow__(self, base): return number(float if isinstance(base, float) else int)
+    __rand__, __or__, __ror__, __xor__, __rxor__, __rrshift__ = __and__, *(_bits,)*5
+    def __rpow__(self, base):
+        if base == 2 and type(base) is int and self.dim in current().state.get('bits', {}).values(): return 1 << self
+        return number(float if isinstance(base, float) else int)
     def __neg__(self): return size_value(-self.dim)
     def __pos__(self): return self
     def __invert__(self): return -self - 1
@@ -131,7 +135,7 @@ class Size:
     __index__ = __int__ = _no_value
     def __float__(self):
         refuse(f'the value of the size {self} is needed here', hint=f'math and NumPy functions accept it; {RULE}')
-    def bit_length(self): self._no_value()
+    def bit_length(self): return OPS['bit_length'].shape(self.dim)
     real = property(lambda self: self)
 
 
@@ -415,8 +419,14 @@ def _with_other(x: Array, other: Any, ufunc: np.ufunc, reflected: str) -> Any:
 
 # %%
 #| export
+def outdated(kind: str) -> None:
+    "What was found in arrays of this kind of numbers may not be there any more."
+    for found in map(current().state.get, ('masks', 'numbers')):
+        for key in [k for k, (_, x) in (found or {}).items() if x.dtype.kind == kind]: del found[key]
+
 def _in_place(ufunc: np.ufunc):
-    def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place
+    def method(self, other):  # NumPy's numbers, unlike its arrays, are not changed in place; an array without axes is
+        if not self.axes: outdated(self.dtype.kind)
         return perform(ufunc, (self, other), {'out': self} if self.axes else {})
     return method
 

@@ -22,7 +22,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, DimError, fresh
 from bendml.shape.facts import Claim, _at_once, assume, bound, claim
 from bendml.shape.trace import current, refuse, user_frame
-from bendml.shape.symbols import Array, Axis, as_dim, axis, entries
+from bendml.shape.symbols import OPS, Array, Axis, as_dim, axis, entries, outdated
 
 
 # %% [markdown]
@@ -195,10 +195,10 @@ def converted(x: Array, new: Array) -> Array:
 #| export
 def written(x: Array, r: Range) -> None:
     "Note that some numbers of an array are overwritten."
+    if type(x) is not Array: OPS['written to'].shape(x)
     if x.locked: refuse('the numbers of this view can only be read', hint='write into a copy: .copy()')
     current().state.get('fixed', {}).pop(id(x), None)
-    seen = current().state.get('masks', {})
-    for key in [k for k, (_, mask) in seen.items() if mask.dtype == x.dtype]: del seen[key]  # it, or a view of it, may now pick another number
+    outdated(x.dtype.kind)  # it, or a view of it, may now pick another number
     for known in (x.known, *x.known.shared) if x.known else ():
         known.range = union(known.range, r)
         current().state.setdefault('written', []).append(known)
@@ -206,6 +206,7 @@ def written(x: Array, r: Range) -> None:
 def forget(x: Array) -> None:
     "From here on, nothing is known of these numbers."
     object.__setattr__(x, 'sure', x.dtype == bool)
+    outdated(x.dtype.kind)
     if x.known: x.known.range = UNBOUNDED
 
 
@@ -304,7 +305,7 @@ def summed(x: Array, count: Dim) -> Range:
 # ## A number as a size
 #
 # A number that steers a shape, such as the end of a slice or `int(x.argmax())`, is a size that nobody has named, between its
-# bounds.
+# bounds. The same number is the same size, until something is written, or in another turn of a loop.
 
 # %%
 #| export
@@ -331,9 +332,12 @@ def as_size(x: Array) -> Dim:
         refuse('an unsigned number may have gone below 0, and is a very large one then', '0 or more', x.dtype, 'subtract from int(...)')
     r = range_of(x)
     if r.low is not None and r.low == r.high: return r.low
+    seen = current().state.setdefault('numbers', {})  # what bounds two slices cuts both at the same place
+    if id(x) in seen: return seen[id(x)][0]
     size = unknown('i', None).size
     for limit, op in () if r.given else ((r.low, '>='), (r.high, '<=')):
         if limit is not None: current().facts = assume(current().facts, claim(size, op, limit))
+    seen[id(x)] = size, x
     return size
 
 

@@ -344,7 +344,8 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
     if not sure and kinds[0].kind in 'iu' and f is not np.clip: _widths(f, arrays, operands)
-    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(f, operands))) for kind in kinds)
+    parts = (np.floor_divide, np.remainder) if f is np.divmod else (f,)*len(kinds)
+    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(g, operands))) for g, kind in zip(parts, kinds))
     if kinds[0].kind == 'u' and not axes: _below_0(f, operands, results[0])
     return stored(results if len(results) > 1 else results[0], out)
 
@@ -355,7 +356,7 @@ def stored(result: Any, out: Any) -> Any:
     "Write a result into `out`, whose shape must not change."
     target = out[0] if isinstance(out, tuple) else out
     if target is None: return result
-    if type(target) is not Array: refuse('out= is not an array of this trace')
+    if type(target) is not Array: OPS['written to'].shape(target)
     if not target.axes and current().state['op'][0] not in ('setitem', 'fill'): refuse('a number is written into', 'an array', target, 'NumPy changes no number in place: write into a slice, [i:i + 1]')
     if result.ndim > target.ndim: _does_not_fit(target, result)
     for x, y in zip(target.axes[::-1], result.axes[::-1]):

@@ -372,6 +372,7 @@ def ufunc_outer(f, a, b, **_):
 #| export
 @rule('ufunc.at')
 def ufunc_at(f, a, indices, b=None):
+    if type(a) is not Array: written(a, UNBOUNDED)
     target = OPS['getitem'].shape(a, indices)
     if b is not None: stored(elementwise(f, [target, b]), target)
     written(a, UNBOUNDED)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from bendml.shape.sizes import Dim, names_of
-from bendml.shape.facts import claim
+from bendml.shape.facts import assume, claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import add_where, branch, current, holds, refuse
 from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
-from bendml.shape.ranges import GIVEN, Range, as_size, copied, picked, range_of, view, written
+from bendml.shape.ranges import GIVEN, UNBOUNDED, Range, as_size, copied, picked, range_of, unknown, view, written
 from bendml.shape.elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from bendml.shape.reductions import axis_number
 from bendml.shape.moves import ravel
@@ -58,8 +58,8 @@ def slice_axis(a: Axis, s: slice) -> Axis:
     if s.start is None and s.stop is None and step.const in (1, -1): return a
     forward = step.const is None or step.const > 0
     first, last = (Dim(0), a.size) if forward else (a.size - 1, Dim(-1))
-    start = first if s.start is None else _clamped(_position(s.start, a), a, forward)
-    stop = last if s.stop is None else _clamped(_position(s.stop, a), a, forward)
+    start = first if s.start is None else _bound(s.start, a, forward)
+    stop = last if s.stop is None else _bound(s.stop, a, forward)
     length = -((start - stop)//step) if forward else -((stop - start)//-step)
     if not branch(claim(length, '>=', 0)): return axis(0)
     return a if forward and same(length, a.size).holds and step == 1 else inherit(axis(length), a)
@@ -67,12 +67,13 @@ def slice_axis(a: Axis, s: slice) -> Axis:
 
 # %%
 #| export
-def _position(value: Any, a: Axis) -> Dim:
-    "A bound of a slice, counted from the front."
+def _bound(value: Any, a: Axis, forward: bool) -> Dim:
+    "A bound of a slice, counted from the front, and not outside of the axis."
     dim = as_dim(value)
     if dim is None and type(value) is Array and not value.axes and value.dtype.kind in 'iu': dim = as_size(value)
     if dim is None: refuse(f'a slice bound is {value!r}', 'a whole number', value, operand=1)
-    return dim if branch(claim(dim, '>=', 0)) else a.size + dim
+    if forward and current().state.get('rolled') and _from_data(dim): return _somewhere(dim, a.size)
+    return _clamped(dim if branch(claim(dim, '>=', 0)) else a.size + dim, a, forward)
 
 
 # %%
@@ -88,6 +89,27 @@ def _clamped(dim: Dim, a: Axis, forward: bool) -> Dim:
 #
 # NumPy's rule for several index arrays: they are stretched against each other, and the result stands where the first of them
 # stood, or in front if something stands between them.
+
+# %% [markdown]
+# Each question doubles the paths. Where they are too many, a bound that only the data know is some number from 0 to the size,
+# for the same bound and size the same one.
+
+# %%
+#| export
+def _from_data(dim: Dim) -> bool:
+    "Is it made of numbers that only the data know?"
+    told = current().state.get('told', {})
+    return any(n in told for n in names_of(dim)) and all(told[n][0] == '' for n in names_of(dim) if n in told)
+
+def _somewhere(dim: Dim, size: Dim) -> Dim:
+    trace = current()
+    seen, key = trace.state.setdefault('bounds', {}), (dim, size)
+    if key not in seen:
+        if holds(claim(dim, '>=', 0)).holds and holds(claim(dim, '<=', size)).holds: return dim
+        seen[key] = unknown('i').size
+        trace.facts = assume(trace.facts, claim(seen[key], '<=', size))
+    return seen[key]
+
 
 # %%
 #| export
@@ -126,6 +148,7 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
+    if not axes and isinstance(index, tuple) and any(p is Ellipsis for p in index): written(x, UNBOUNDED)  # `c = x[0, ...]; c += 1` changes x
     if not arrays: return view(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
     return copied(x, Array(_placed(axes, arrays, spots), x.dtype))
 
@@ -313,7 +336,19 @@ with tracing(Trace()):
         except ShapeError as e: print(e, end='\n\n')
 
 # %% [markdown]
+# A number that bounds two slices cuts both at the same place: the best entry's, here. Another number need not.
+
+# %%
+with tracing(Trace()):
+    a, b = Array([axis(n)]), Array([axis(n)])
+    i = a.argmax()
+    print(a[:i]*b[:i])
+    try: a[:i]*b[:b.argmax()]
+    except ShapeError as e: print(e)
+
+# %% [markdown]
 # ## What this does not show
 #
-# Whether indices that come from outside are in range: a wrong token id is an `IndexError` when the program runs, unless
-# `where="ids < V"` has it refused at the call.
+# Two readings of one entry, `y[0]` and `y[0]` again, are two numbers: give it a name. Whether indices that come from outside
+# are in range is not shown: a wrong token id is an `IndexError` when the program runs, unless `where="ids < V"` has it refused
+# at the call.

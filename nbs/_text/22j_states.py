@@ -175,7 +175,8 @@ class Growing(list):
 
     def any_element(self) -> Any:
         "An element that stands for all: they must be alike."
-        return _one_of(list(list.__iter__(self._readable())), 'the elements of this list differ', 'make two lists')
+        x = _one_of(list(list.__iter__(self._readable())), 'the elements of this list differ', 'make two lists')
+        return view(x, Array(x.axes, x.dtype, x.lost)) if type(x) is Array else x  # each time another one
 
     def _readable(self) -> 'Growing':
         if self.dirty:
@@ -209,7 +210,7 @@ def _only_plain(name: str):
     def method(self, *args, **kwargs):
         if not self.plain():
             self._readable()
-            refuse(f'a list of {self.total()} elements, made in a loop, is used one by one', hint='np.stack it, or loop over it')
+            refuse(f'a list of {self.total()} elements is used one by one', hint='np.stack it, or loop over it; where elements are set, begin with np.zeros')
         if changes and self.several: self._refuse_change()
         if changes and current().state.get('depth', 0) > self.depth:
             refuse('a list is changed in a loop with an unknown number of turns', hint='only append to it')
@@ -222,9 +223,21 @@ def _only_plain(name: str):
 
 # %%
 #| export
+def _repeated(own: Callable) -> Callable:
+    "`[0.0]*n`: so many times the same."
+    def method(self, n):
+        if type(n) is not Size: return own(self, n)
+        found = self.counted() if branch(claim(n.dim, '>=', 1)) else []
+        return Growing([v for v, _ in found], [c*n.dim for _, c in found])
+    return method
+
+
+# %%
+#| export
 for _name in '''__getitem__ __iter__ __len__ __contains__ __add__ __mul__ __rmul__ __eq__ __reversed__ index count copy insert pop
                 remove clear reverse sort __setitem__ __delitem__ __imul__'''.split():
     setattr(Growing, _name, _only_plain(_name))
+Growing.__mul__ = Growing.__rmul__ = _repeated(Growing.__mul__)
 
 
 # %% [markdown]
@@ -291,7 +304,8 @@ def _place(it: Iterator, inside: Callable) -> tuple:
 #| export
 def _range_mark(x: Array) -> tuple:
     r = range_of(x)
-    return 'range', x.sure, r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
+    picks, _ = current().state.get('masks', {}).get(id(x), (None, None))
+    return 'range', picks and str(picks.size), x.sure, r.given, *(end and current().facts.normal(end) for end in (r.low, r.high, r.total))
 
 def _plain(mark: Any) -> Any:
     "A fingerprint without ranges."

@@ -23,7 +23,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, substitute
 from bendml.shape.facts import assume, claim
 from bendml.shape.trace import current, holds, refuse, user_frame
-from bendml.shape.symbols import Array, Size, as_dim, number, size_value
+from bendml.shape.symbols import OPS, Array, Size, as_dim, number, size_value
 from bendml.shape.ranges import unknown
 from bendml.shape.states import _forget_in, _names, _plain, _shifted, _state, _variables, fingerprint
 
@@ -185,6 +185,7 @@ class Watched:
                 key = f'{name} of {frame.f_code.co_name}' if i else name
                 a, b = _shifted(first.get(key), step), _shifted(second.get(key), {})
                 if a == b or b and b[0] == 'counter': continue
+                if type(value) is np.ndarray and a and a[:3] == b[:3]: OPS['begin again'].shape(value)
                 if _plain(a) == _plain(b): _forget_in(value)
                 elif name not in frame.f_locals or not counters.widen(name, [_shifted(first.get(key), {}), a, b]): return False
         return True

@@ -236,7 +236,7 @@ _newer('astype', lambda x, dtype, /, *, copy=True, device=None: OPS['astype'].sh
 #| export
 @rule(np.putmask, np.place)
 def putmask(a, mask, values):
-    if type(a) is not Array: refuse('a number that is not known is written into an array that is', hint='make the array with np.zeros or np.full', operand=0)
+    if type(a) is not Array: OPS['written to'].shape(a)
     _same_shape(a, lift(mask, 1))
     not_empty([entries(lift(values, 2))], lift(values))
     written(a, range_of(lift(values)))

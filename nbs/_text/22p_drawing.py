@@ -156,7 +156,7 @@ def permuted(x, *, axis=None, out=None):
 # %%
 #| export
 def _in_place(x, axis=0):
-    if type(x) is not Array: return
+    if not isinstance(x, np.ndarray): return
     axis_number(axis, x.ndim)
     written(x, range_of(x))
 

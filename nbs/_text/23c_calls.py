@@ -19,7 +19,7 @@ from bendml.shape.sizes import Dim
 from bendml.shape.messages import ShapeError, place_of, source_of
 from bendml.shape.trace import branch, choose, current, holds, refuse, tick, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import (OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_axes, no_rule, number, one_entry, op_of,
+from bendml.shape.symbols import (METHODS, OPS, RULE, Array, Op, Size, _Method, as_dim, axis, is_symbolic, no_axes, no_rule, number, one_entry, op_of,
                                   perform, rule as table_rule, size_value)
 from bendml.shape.ranges import copied, unknown
 from bendml.shape.elementwise import lift
@@ -28,9 +28,10 @@ from bendml.shape.several import combinations, ndenumerate, ndindex, pairwise, p
 from bendml.shape.loops import Yields, comprehension, each, loop, while_loop
 from bendml.shape.copies import HOOKS, copy_of
 from bendml.shape.questions import ANSWERS, asked, dispatched, from_outside, has_unknown, plain_type, typed_shapes
+from bendml.shape.constants import made, written_to
 from bendml.shape.drawing import draw
 from bendml.shape.chance import chance, drawn
-from bendml.shape import (applying, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
+from bendml.shape import (applying, bits, blocks, fourier, indexing, joining, linear, making, matrices, moves, polynomials, products, reductions,
                           searching)  # their rules
 
 # %% [markdown]
@@ -67,6 +68,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(f.__wrapped__, *args, **kwargs) if has_unknown((*args, *kwargs.values())) else f(*args, **kwargs)
     if (answer := asked(f, args, kwargs)) is not NotImplemented: return answer
     owner = getattr(f, '__self__', None)
+    if type(owner) is np.ndarray and f.__name__ in METHODS and (is_symbolic(args) or is_symbolic(kwargs)):
+        if f.__name__ in ('fill', 'put', 'sort', 'partition'): written_to(owner)
+        return perform(METHODS[f.__name__], (lift(owner), *args), kwargs, method=True)
     if isinstance(owner, np.ufunc) and is_symbolic(args): return perform(f'ufunc.{f.__name__}', (owner, *args), kwargs)
     if isinstance(owner, np.random.Generator | np.random.RandomState | np.random.BitGenerator): return draw(f.__name__, args, kwargs, isinstance(owner, np.random.RandomState))
     if isinstance(f, types.MethodType):
@@ -79,7 +83,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     method = getattr(type(f), '__call__', None)
     if isinstance(method, types.FunctionType) and type(f) is not _Method and not isinstance(f, np.ufunc):
         return call(method, f, *args, **kwargs)
-    return f(*args, **kwargs)
+    return made(f(*args, **kwargs))
 
 
 # %%
@@ -102,7 +106,7 @@ def _deeper(f: Callable, args: tuple, kwargs: dict) -> Any:
     state = current().state
     state['calls'] = state.get('calls', 0) + 1
     if state['calls'] > MAX_CALLS: raise RecursionError(f'more than {MAX_CALLS} calls inside one another')
-    try: return f(*args, **kwargs)
+    try: return made(f(*args, **kwargs))
     finally: state['calls'] -= 1
 
 
@@ -195,10 +199,9 @@ class _Table:
     __slots__ = 'numbers',
     def __init__(self, numbers: np.ndarray): self.numbers = numbers
     def __getitem__(self, index: Any) -> Any:
-        return lift(self.numbers)[index] if is_symbolic(index) else self.numbers[index]
+        return lift(self.numbers)[index] if is_symbolic(index) else made(self.numbers[index])
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_symbolic(index) or is_symbolic(value):
-            refuse('a number that is not known is written into an array that is', hint='make the array with np.zeros or np.full')
+        if is_symbolic(index) or is_symbolic(value): written_to(self.numbers)
         self.numbers[index] = value
 
 

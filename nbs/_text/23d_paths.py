@@ -22,7 +22,6 @@ from bendml.shape.annotations import ArraySpec, DictSpec, MaybeSpec, Signature, 
 from bendml.shape.trace import MAX_SECONDS, Trace, at_place, known, tracing
 from bendml.shape.symbols import AS_KEY, KEYS, LONG, Array, number
 from bendml.shape.ranges import NARROW, UNBOUNDED, Known, bounded, hull
-from bendml.shape.states import fingerprint, outside
 from bendml.shape.loops import Endless
 from bendml.shape.copies import copy_of, reads, unused_names, why_no_copy
 from bendml.shape.lasting import Lasting
@@ -306,13 +305,13 @@ def _helps(e: ShapeError, run: Callable[[Trace], Any], where: tuple[str, ...]) -
 
 # %%
 #| export
-def _arrays_in(value: Any) -> Iterator[Array]:
+def _arrays_in(value: Any, kinds: tuple = (Array,)) -> Iterator[Array]:
     "The arrays that an argument holds."
-    if type(value) is Array: yield value
+    if type(value) in kinds: yield value
     elif isinstance(value, dict | list | tuple):
-        for v in value.values() if isinstance(value, dict) else list.__iter__(value) if isinstance(value, list) else value: yield from _arrays_in(v)
+        for v in value.values() if isinstance(value, dict) else list.__iter__(value) if isinstance(value, list) else value: yield from _arrays_in(v, kinds)
     elif hasattr(value, '__dict__') and not isinstance(value, type | types.FunctionType | types.ModuleType):
-        for v in vars(value).values(): yield from _arrays_in(v)
+        for v in vars(value).values(): yield from _arrays_in(v, kinds)
 
 
 # %%

@@ -23,7 +23,7 @@ from bendml.shape.opaque import Opaque
 from bendml.shape.copies import function_node
 from bendml.shape.objects import Own
 from bendml.shape.values import parts_of
-from bendml.shape.paths import SOON, Report, _is_self, _too_much, check, is_number, split_conditions, start_facts
+from bendml.shape.paths import SOON, Report, _is_self, _too_much, check, split_conditions, start_facts
 from bendml.shape.symbols import Array, Size, as_dim
 from bendml.shape.states import _checksum, _settings, attributes
 
