@@ -8,7 +8,7 @@
 # %%
 #| hide
 #| export
-import ast, contextlib, functools, itertools, math, operator, os, random, re, sys, time, types, warnings
+import ast, contextlib, functools, itertools, math, operator, os, random, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 

@@ -10,7 +10,7 @@
 #| export
 from dataclasses import dataclass
 from itertools import chain, count, islice
-from typing import Any, Callable, Iterator
+from typing import Callable, Iterator
 
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim
