@@ -6,7 +6,7 @@
 __all__ = ['ALWAYS', 'MAX_CALLS', 'SPECIAL', 'HOOKS', 'call', 'table', 'rule']
 
 # %% ../../nbs/23c_calls.ipynb #59f74d88
-import ast, contextlib, functools, itertools, math, operator, os, random, re, sys, time, types, warnings
+import ast, contextlib, functools, itertools, math, operator, os, random, sys, time, types, warnings
 from functools import reduce
 from typing import Any, Callable
 

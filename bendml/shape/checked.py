@@ -166,7 +166,7 @@ class Checks(Promise):
 
     def may_be_0(self, name: str) -> bool:
         "Would the function be right if this size could be 0? Not asked where that takes long."
-        if name not in self.zeros and self.reports: self.zeros[name] = self.reports[0][1].seconds < SOON and self._right_for_0(name)
+        if name not in self.zeros and self.reports: self.zeros[name] = next(iter(self.reports.values()))[1].seconds < SOON and self._right_for_0(name)
         return self.zeros.get(name, False)
 
     def _right_for_0(self, name: str) -> bool:

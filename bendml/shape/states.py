@@ -7,7 +7,7 @@ __all__ = ['FEWER', 'UNROLLED', 'Turns', 'as_turns', 'symbolic_range', 'int_of',
            'fingerprint', 'attributes']
 
 # %% ../../nbs/22j_states.ipynb #367115a6
-import logging, operator, types, zlib
+import operator, types, zlib
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Callable
 

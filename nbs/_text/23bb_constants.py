@@ -91,7 +91,7 @@ with tracing(Trace()) as trace:
     made(K)
     for a in (F.T, K):
         try: written_to(a)
-        except ShapeError as e: print(len(trace.some), e.hint)
+        except ShapeError as e: print(e, end='\n\n')
 
 # %% [markdown]
 # ## What this does not show
