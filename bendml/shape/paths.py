@@ -267,7 +267,7 @@ def _arrays_in(value: Any, kinds: tuple = (Array,)) -> Iterator[Array]:
 
 # %% ../../nbs/23d_paths.ipynb #c95c5c4c
 def _result_fits(signature: Signature, result: Any, trace: Trace, f: Callable) -> None:
-    with at_place(place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__)):
+    with at_place(lambda: (place_at(*trace.state['returned']) if 'returned' in trace.state else place_of_code(f.__code__), True)):
         fits(signature.result, result, 'the result', found_sizes(signature, result))
 
 # %% ../../nbs/23d_paths.ipynb #39838916

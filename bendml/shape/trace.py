@@ -11,7 +11,7 @@ import ast, itertools, re, sys, threading, time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from .sizes import Dim, Floor, _wrapped, named, names_of
 from .facts import Claim, Facts, Verdict, assume, claim, decide
@@ -106,7 +106,7 @@ def refuse(reason: str, expected: object = None, observed: object = None, hint: 
     trace = current()
     verdict, op = verdict or Verdict(None), trace.state.get('op', ('', False))
     frame = user_frame()
-    own, has_text = trace.state.get('at') or (None, True)
+    own, has_text = at() if (at := trace.state.get('at')) else (None, True)
     place = own or (place_of(frame, operand, op[1]) if frame else None)
     hint, other = trace.state.get('empty') or _with_names(hint, frame, operand, op, own, has_text), ''
     if not hint: hint, other = _other_way(trace.state.get('way'))
@@ -151,10 +151,10 @@ def said(c: Claim) -> str:
 
 # %% ../../nbs/21c_trace.ipynb #80bb7250
 @contextmanager
-def at_place(place: Place | None, has_text: bool = True):
-    "Compare a value that stands at this place with an annotation; `has_text`: the place is the value's, and not that of more."
+def at_place(where: Callable[[], tuple[Place | None, bool]]):
+    "Compare a value with an annotation; `where` says at which place it stands, and if that is the value's and not that of more."
     state = current().state
-    before, state['at'] = state.get('at'), place and (place, has_text)
+    before, state['at'] = state.get('at'), where
     try: yield
     finally: state['at'] = before
 

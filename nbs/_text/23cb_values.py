@@ -182,17 +182,15 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
         refuse(f'{what} is no array', wanted, 'a list' if isinstance(value, list) else value)
     if isinstance(value, Watched): refuse(f'{what} is no array', wanted, f'an object of the class {type(value).__name__}')
     x = lift(value)
-    turn = _fit(Array(map(Axis, sizes)), x, exact=True)
-    if not re.fullmatch(r'the result|argument \w+', what): turn = turn.replace('{it.T}', 'its transpose').replace('{it}', 'it')  # a part, which has no source of its own
     if x.ndim != len(sizes):
         count = '1 axis' if x.ndim == 1 else f'{x.ndim} axes'
-        refuse(f'{what} has {count}, not {len(sizes)}', wanted, x, turn or _flatten(sizes, x))
+        refuse(f'{what} has {count}, not {len(sizes)}', wanted, x, _turned(sizes, x, what) or _flatten(sizes, x))
     for i, (a, s) in enumerate(zip(x.axes, sizes)):
         if not str(s).startswith('?') and not (verdict := same(a.size, s)).holds:
             hint = "the check cannot tell this size: leave out this annotation, or fill an array that has the declared size" if "'" in str(a.size) else ''
             if '//' in str(a.size) and any(not g.plain() for g in current().state.get('lists', ())):
                 hint = 'may the last piece be shorter? Then fill an array that has the declared size: out[i:i + k] = ... in the loop'
-            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, turn or hint, verdict)
+            refuse(f'{what} has size {a.size} on axis {i}, not {s}', wanted, x, _turned(sizes, x, what) or hint, verdict)
     _same_order(spec, x, what, put)
     kind = np.dtype(_DTYPES.get(spec.dtype, spec.dtype)) if spec.dtype else x.dtype
     if spec.dtype and (kind.kind != x.dtype.kind and not (kind.kind in 'iu' and x.dtype.kind in 'iu')):
@@ -200,6 +198,14 @@ def _array_fits(spec: ArraySpec, value: Any, what: str, put: Callable[[Dim], Dim
     if spec.dtype not in _DTYPES and x.sure and x.dtype != kind:
         refuse(f'{what} holds {x.dtype}', wanted, f'{x} of {x.dtype}',
                f'convert with .astype(np.{kind}), or make what it is computed from with dtype=np.{kind}')
+
+
+# %%
+#| export
+def _turned(sizes: tuple[Dim, ...], x: Array, what: str) -> str:
+    "What would make an array fit; a part of a value has no source of its own."
+    hint = _fit(Array(map(Axis, sizes)), x, exact=True)
+    return hint if re.fullmatch(r'the result|argument \w+', what) else hint.replace('{it.T}', 'its transpose').replace('{it}', 'it')
 
 
 # %%

@@ -59,8 +59,8 @@ def by_signature(shapes: Shapes, args: tuple, kwargs: dict) -> Any:
             refuse(f'needs self.{n}, which is not set', shapes.attributes()[n], 'nothing', 'call the method that sets it first')
     trusted = shapes.signature.params[:1] if shapes.refusal and not report.paths else ()  # what it needs of `self` is not known
     names.learn([(spec, bound.arguments[name]) for name, spec in (*params, *trusted)])
-    places = _places(shapes.f.__name__, [*list(bound.signature.parameters)[:len(args)], *kwargs])
-    for name, spec in params: _argument_fits(spec, bound.arguments[name], name, names, places.get(name))
+    given = [*list(bound.signature.parameters)[:len(args)], *kwargs]
+    for name, spec in params: _argument_fits(spec, bound.arguments[name], name, names, lambda: _places(shapes.f.__name__, given).get(name))
     for n, size in names.sizes.items():
         least = shapes.lower.get(n, 1)
         if least is not None and not (verdict := holds(claim(size, '>=', least))).holds:
@@ -211,12 +211,13 @@ def _places(name: str, given: list[str]) -> dict[str, Place]:
 
 # %%
 #| export
-def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', place: Place | None) -> None:
+def _argument_fits(spec: Any, value: Any, name: str, names: '_Names', stands: Callable[[], Place | None]) -> None:
     if spec is None: return
-    with at_place(place or (place_of(frame) if (frame := user_frame()) else None), place is not None):
+    whole = lambda: place_of(frame) if (frame := user_frame()) else None
+    with at_place(lambda: (place, True) if (place := stands()) else (whole(), False)):
         try: fits(spec, value, f'argument {name}', names.put)
         except ShapeError as e:
-            if place and _one_of_many(spec, value, names): e.hint, e.proposed = f'write {_as_one(source_of(place) or "it")}[None], if it is to be the only one', ''
+            if (place := stands()) and _one_of_many(spec, value, names): e.hint, e.proposed = f'write {_as_one(source_of(place) or "it")}[None], if it is to be the only one', ''
             raise
 
 
