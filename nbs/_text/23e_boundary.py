@@ -182,7 +182,6 @@ def _true(c: Claim, sizes: dict[str, int]) -> bool:
 _KINDS = {'': 'biufc', 'int': 'iu', 'bool': 'b', 'float': 'f'}
 ARRAYS = frozenset({np.ndarray, np.memmap, Weight})  # other classes may compute other shapes: a column of an np.matrix is a matrix
 _NUMBERS = frozenset(map(np.dtype, '?bhilqBHILQefdgFDG'))
-_FLOATS = frozenset(map(np.dtype, 'efdgFDG'))  # what was checked; for others, the careful way
 
 
 # %%
@@ -271,8 +270,8 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__floats': _FLOATS}
-    pending = []
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__seen': set()}
+    pending, held = [], []
     params = shapes.signature.params if shapes.pending else shapes.params(shapes.report())
     for name, spec in params:
         for path, s in parts_of(spec, name, ArraySpec | SizeSpec | OpaqueSpec | OneSpec):
@@ -294,15 +293,18 @@ def _quick(shapes: Shapes) -> Callable:
             pending += zip(s.sizes, own)
             if own: tests.append(f'{path}.__class__ in __arrays')
             exact = f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
-            tests.append(exact if s.dtype else f'{path}.dtype in __{"floats" if s.sizes else "numbers"}')
+            if s.sizes and not s.dtype: held.append(f'{path}.dtype')
+            else: tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
     tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]
-    for n, default in shapes.statics.items():
-        space[f'__d_{n}'] = default
-        tests.append(f'{n} is __d_{n}')
+    settings = [f'{n} is __d_{n}' for n in shapes.statics]
+    space |= {f'__d_{n}': default for n, default in shapes.statics.items()}
+    seen = ([f'({", ".join(held)},)'] if held else [])  # what the arrays hold, where it is not declared: the first time, the careful way
+    tests += settings + [f'{kinds} in __seen' for kinds in seen]
     simple = exact and not shapes.pending and all(_straight(s) for _, s in params)
-    code = _source(python, unpack, tests, simple, space)
+    noted = [f'        if {" and ".join(settings) or "True"}: __seen.add({kinds})' for kinds in seen]
+    code = _source(python, unpack, tests, simple, space, noted)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
 
@@ -343,7 +345,7 @@ def _code(size: Dim, known: dict[str, str]) -> str:
 
 # %%
 #| export
-def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict) -> str:
+def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict, noted: list) -> str:
     "The text of the generated function."
     params, passed, star = [], [], False
     last = next((p for p in reversed(python.parameters.values()) if p.kind is p.POSITIONAL_ONLY), None)
@@ -361,7 +363,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
         lines += ['    try:', f'        {", ".join(a for a, _ in unpack) or "_"} = {", ".join(b for _, b in unpack) or "()"}',
                   f'        __ok = {" and ".join(tests) or "True"}',
                   '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
-                  '    if not __ok:', *_careful(args)]
+                  '    if not __ok:', *_careful(args), *noted]
     else: lines += ['    if True:', *_careful(args)]
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
 
