@@ -18,7 +18,7 @@ from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
-from bendml.shape.values import _ROLES, _ROLES, other_keys, parts_of
+from bendml.shape.values import _ROLES, other_keys, parts_of
 from bendml.shape.checked import Checks, lasting, not_as_floats, plain, refusal_for
 from bendml.shape.ranges import NARROW, holds_all
 from bendml.shape.paths import Report
@@ -168,7 +168,6 @@ def _shared(x: np.ndarray, y: np.ndarray) -> bool:
 _KINDS = {'': 'biufc', 'int': 'iu', 'bool': 'b', 'float': 'f'}
 ARRAYS = frozenset({np.ndarray, np.memmap, Weight})  # other classes may compute other shapes: a column of an np.matrix is a matrix
 _NUMBERS = frozenset(map(np.dtype, '?bhilqBHILQefdgFDG'))
-_FLOATS = frozenset(map(np.dtype, 'efdgFDG'))  # what was checked; for others, the careful way
 
 
 # %%
@@ -272,8 +271,8 @@ def _would_fit(spec: ArraySpec, shape: tuple[int, ...], binding: Binding) -> boo
 def _quick(shapes: Shapes) -> Callable:
     "The function that stands in for the user's. Where the function is not checked yet, each call goes the careful way."
     python, tests, names, unpack, known = shapes.signature.python, [], [], [], {}
-    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__floats': _FLOATS, '__plain': plain, '__share': np.may_share_memory}
-    pending = []
+    space: dict[str, Any] = {'__raw': shapes.f, '__careful': shapes.at_call, '__below': _below, '__refused': ShapeError, '__arrays': ARRAYS, '__numbers': _NUMBERS, '__seen': set(), '__plain': plain, '__share': np.may_share_memory}
+    pending, held = [], []
     report = None if shapes.pending else shapes.report()
     params = shapes.params(report) if report else shapes.signature.params
     for name, spec in params:
@@ -298,17 +297,20 @@ def _quick(shapes: Shapes) -> Callable:
             if own: tests.append(f'{path}.__class__ in __arrays')
             wide = ''.join(c for c in 'bhilqBHILQ' if holds_all(np.dtype(c), report.held)) if s.dtype == 'int' and report and report.held != NARROW else ''
             exact = f'{path}.dtype.char in {wide!r}' if wide else f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
-            tests.append(exact if s.dtype else f'{path}.dtype in __{"floats" if s.sizes else "numbers"}')
+            if s.sizes and not s.dtype: held.append(f'{path}.dtype')
+            else: tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
             if s.layout in _ROLES: tests.append(f'getattr({path}, "layout", None) in (None, {s.layout!r})')
     exact = _comparisons(pending, known, tests, shapes)
     tests += [f'__below({n}, {_code(limit, known)})' for n, limit in shapes.limits.items() if names_of(limit) <= known.keys()]
-    for n, default in shapes.statics.items():
-        space[f'__d_{n}'] = default
-        tests.append(f'{n} is __d_{n}')
+    settings = [f'{n} is __d_{n}' for n in shapes.statics]
+    space |= {f'__d_{n}': default for n, default in shapes.statics.items()}
+    seen = [f'({", ".join(held)},)'] if held else []  # what the arrays hold, where it is not declared: the first time, the careful way
+    tests += settings + [f'{kinds} in __seen' for kinds in seen]
+    noted = [f'        if {" and ".join(settings) or "True"}: __seen.add({kinds})' for kinds in seen]
     if report and report.writes: tests += _memory(params, report)
     simple = exact and report and all(_straight(s) for _, s in params) and all(map(lasting, shapes.statics.values()))
     whole = [n for n, s in params if isinstance(s.inner if isinstance(s, MaybeSpec) else s, SizeSpec) or n in shapes.statics]
-    code = _source(python, unpack, tests, simple, space, whole)
+    code = _source(python, unpack, tests, simple, space, whole, noted)
     exec(compile(code, f'<bendml {shapes.f.__name__}>', 'exec'), space)  # made of numbers and the parameters' own names
     return space['__typed']
 
@@ -377,7 +379,7 @@ def _code(size: Dim, known: dict[str, str]) -> str:
 
 # %%
 #| export
-def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict, whole: list[str]) -> str:
+def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, space: dict, whole: list[str], noted: list[str]) -> str:
     "The text of the generated function."
     params, passed, star = [], [], False
     last = next((p for p in reversed(python.parameters.values()) if p.kind is p.POSITIONAL_ONLY), None)
@@ -395,7 +397,7 @@ def _source(python: inspect.Signature, unpack: list, tests: list, simple: bool, 
         lines += ['    try:', f'        {", ".join(a for a, _ in unpack) or "_"} = {", ".join(b for _, b in unpack) or "()"}',
                   f'        __ok = {" and ".join(tests) or "True"}',
                   '    except (AttributeError, ValueError, TypeError, KeyError, IndexError): __ok = False',
-                  '    if not __ok:', *_careful(args)]
+                  '    if not __ok:', *_careful(args), *noted]
     else: lines += ['    if True:', *_careful(args)]
     lines += [f'        {n} = __plain({n})' for n in whole]
     return '\n'.join([*lines, f'    return __raw({", ".join(passed)})', ''])
