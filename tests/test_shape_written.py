@@ -81,6 +81,11 @@ def test_one_that_others_see_does_not(write):
     assert K.tolist() == HELD[0].tolist() == [[1, 0], [0, 1]]
 
 
+def test_one_that_a_typed_function_only_reads():
+    first = define('@typed\ndef f(v: Vec[n]) -> float: return v[..., 0]*2')
+    define('@typed\ndef f(x: Vec[m]) -> Vec[m]: return x*first(ROW)', first=first, ROW=np.ones(3))
+
+
 def test_the_hint_for_it_works():
     assert 'k = K.copy()' in refused('@typed\ndef f(x: Vec[n]) -> Mat[2, 2]:\n    K[0, 0] = x[0]\n    return K').hint
     define('@typed\ndef f(x: Vec[n]) -> Mat[2, 2]:\n    k = K.copy()\n    k[0, 0] = x[0]\n    return k')
