@@ -116,7 +116,8 @@ def getitem(x, index):
             _in_range(dim, x.axes[i])
             i += 1
             if advanced: arrays.append(number(int)); spots.append(len(axes)); axes.append(None)
-    if not axes and isinstance(index, tuple) and any(p is Ellipsis for p in index): written(x, UNBOUNDED)  # `c = x[0, ...]; c += 1` changes x
+    shared = not axes and isinstance(index, tuple) and any(p is Ellipsis for p in index)
+    if shared and x.known and not x.known.range.given: x.known.range = UNBOUNDED  # `c = x[0, ...]; c += 1` changes x
     if not arrays: return view(x, Array(axes, x.dtype, x.lost if len(axes) == x.ndim else ()))
     return copied(x, Array(_placed(axes, arrays, spots), x.dtype))
 
