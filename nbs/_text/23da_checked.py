@@ -97,7 +97,7 @@ def mark(value: Any, seen: tuple = ()) -> tuple:
     if isinstance(value, np.ndarray): return kind, value.shape, str(value.dtype), _checksum(value)
     inside = lambda v: mark(v, (*seen, id(value)))
     if isinstance(value, types.MethodType): return kind, id(value.__func__), inside(value.__self__)
-    own = tuple((n, inside(v)) for n, v in [*attributes(value).items(), *(s for c in kind.__mro__ for s in _settings(c))])
+    own = () if kind.__module__ == 'builtins' else tuple((n, inside(v)) for n, v in [*attributes(value).items(), *(s for c in kind.__mro__ for s in _settings(c))])
     if isinstance(value, dict): return kind, own, tuple((inside(k), inside(v)) for k, v in value.items())
     if isinstance(value, list | tuple): return kind, own, tuple(map(inside, value))
     if isinstance(value, set | frozenset): return kind, own, frozenset(map(inside, value))

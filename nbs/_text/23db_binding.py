@@ -10,7 +10,7 @@
 #| export
 from dataclasses import dataclass
 from itertools import chain, count, islice
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator
 
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim
@@ -24,7 +24,7 @@ from bendml.shape.facts import Claim
 
 # %%
 #| export
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Wanted:
     "What must be so: a size that is some number, or a condition."
     dim: Dim
@@ -54,22 +54,35 @@ def grows(size: Dim) -> bool:
 
 # %%
 #| export
-def roots(size: Dim, value: int, at: Callable[[int], int]) -> Iterator[int]:
-    "Numbers for its only name that make a size `value`: by halving where it grows, else on a line or by trying."
-    if grows(size):
+def on_a_line(size: Dim, name: str) -> bool:
+    "Is a size some number times a name, plus another?"
+    return all(p == 1 if a == name else isinstance(a, str) or name not in names_of(a.num) | names_of(a.den) for m, _ in size.terms for a, p in m)
+
+def grows(size: Dim) -> bool:
+    "Does a size of one name surely never fall when the name grows?"
+    return all(c >= 0 and all(isinstance(a, str) or grows(a.num) and (a.den.const or 0) > 0 for a, _ in m) for m, c in size.terms)
+
+
+# %%
+#| export
+def roots(size: Dim, name: str, sizes: dict[str, int], value: int, at: Callable[[int], int]) -> Iterator[int]:
+    "Numbers for the only open name that make a size `value`: on a line, by halving where it grows, else by trying."
+    if on_a_line(size, name):
+        slope, rest = at(1) - at(0), value - at(0)
+        if slope and not rest % slope: yield rest//slope
+        if not slope and not rest: yield from range(TRIES)
+    elif grows(substitute(size, sizes)):
         high = next((2**i for i in range(64) if at(2**i) >= value), 0)
         low = high//2
         while low < high: low, high = (low, middle) if at(middle := (low + high)//2) >= value else (middle + 1, high)
         while at(low) == value: yield low; low += 1
-    else:
-        slope = at(2) - at(1)
-        for n in islice(chain([(value - at(1))//slope + 1] if slope else [], count()), TRIES):
-            if at(n) == value: yield n
+    else: yield from (n for n in range(TRIES) if at(n) == value)
 
 
 # %%
 k = Dim('k')
-for size in (k*(k + 1)//2, k//2, k % 3): print(list(islice(roots(size, 3 if size != k % 3 else 2, lambda v: evaluate(size, {'k': v})), 3)))
+for size, value in (3*k + 1, 7), (k*(k + 1)//2, 3), (k//2, 3), (k % 3, 2):
+    print(size, list(islice(roots(size, 'k', {}, value, lambda v: evaluate(size, {'k': v})), 3)))
 
 
 # %%
@@ -127,10 +140,10 @@ class Binding:
         "One name is open in a size."
         def at(n: int) -> int:
             self.tries -= 1
-            try: return evaluate(size, {name: n})
+            try: return evaluate(first.dim, self.sizes | {name: n})
             except ZeroDivisionError: return -1
-        size, fault, self.seen[name] = substitute(first.dim, self.sizes), None, self.wheres[first.dim]
-        for n in roots(size, first.value, at):
+        fault, self.seen[name] = None, self.wheres[first.dim]
+        for n in roots(first.dim, name, self.sizes, first.value, at):
             if n < 0: continue
             if self.tries < 0: break
             found = (first.error, *low) if (low := self._too_low(name, n)) else self._with(name, n, left)

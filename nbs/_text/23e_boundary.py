@@ -18,11 +18,12 @@ from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
-from bendml.shape.values import _ROLES, other_keys, parts_of
+from bendml.shape.values import _ROLES, _ROLES, other_keys, parts_of
 from bendml.shape.checked import Checks, lasting, not_as_floats, plain, refusal_for
 from bendml.shape.ranges import NARROW, holds_all
 from bendml.shape.paths import Report
 from bendml.shape.binding import Binding
+from bendml.shape.wholes import apart, not_usable, widths
 
 
 # %% [markdown]
@@ -92,10 +93,7 @@ class Shapes(Checks):
         for name, spec in self.params(report): _bind(spec, arguments[name], name, binding, self._error(name))
         binding.finish(self.claims, self._error(None))
         self._numbers_fit(arguments, binding.sizes)
-        found = [(p, n, x) for n, spec in self.params(report) for p, x in _found(spec, arguments[n], n)]
-        for path, name, x in found:
-            if not holds_all(x.dtype, report.held): self._error(name)(f'{path} holds {x.dtype}, too narrow for the sizes that it meets', f'pass {path}.astype(int)')
-        self._apart(report, found)
+        if (wrong := not_usable(self.params(report), report, arguments, self.f.__name__)): self._error(wrong[0])(*wrong[1:])
 
     def _numbers_fit(self, arguments: dict[str, Any], sizes: dict[str, int]) -> None:
         "Refuse numbers in an array that a condition excludes; a limit of which no array was given may be any."
@@ -106,13 +104,6 @@ class Shapes(Checks):
                 self._error(name)(f'{name} holds {_outside(arguments[name], n)}', '', f'numbers from 0 to {n - 1}',
                                   _outside(arguments[name], n))
         if (found := refusal_for(self, arguments)): self._error(found[0].partition('[')[0])(*not_as_floats(*found))
-
-    def _apart(self, report: Report, found: list[tuple[str, str, np.ndarray]]) -> None:
-        "Refuse an array of whole numbers that the function writes into where it is part of another argument."
-        for path, _, x in (f for f in found if f[1] in report.writes):
-            for other, n, y in found:
-                if other != path and _shared(x, y):
-                    self._error(n)(f'{path} and {other} share memory, and {self.f.__name__} writes into {path}', f'pass {path}.copy()')
 
     def _error(self, name: str | None):
         def error(reason: str, hint: str = '', expected: Any = None, observed: Any = None, at: str = ''):
@@ -130,37 +121,6 @@ class Shapes(Checks):
 #| export
 def _below(ids: np.ndarray, limit: int) -> bool: return not ids.size or bool(ids.min() >= 0 and ids.max() < limit)
 def _outside(ids: np.ndarray, limit: int) -> int: return int(ids[(ids < 0) | (ids >= limit)].flat[0])
-
-
-# %% [markdown]
-# A function that writes into one array changes the numbers of no other: it was checked with arrays that are apart. For whole
-# numbers, which may be used as an index, this must be so.
-
-# %%
-#| export
-def _found(spec: Any, value: Any, name: str) -> Iterator[tuple[str, np.ndarray]]:
-    "The arrays of whole numbers in an argument, each with the expression that reaches it."
-    match spec:
-        case MaybeSpec(inner): spec = inner
-        case ManySpec(inner): spec = [inner]*len(value)
-    match spec:
-        case ArraySpec() if _counts(spec) and isinstance(value, np.ndarray | np.integer): yield name, value
-        case TupleSpec(items, names, cls) if value is not None:
-            for i, s in enumerate(items): yield from _found(s, getattr(value, names[i]) if cls else value[i], f'{name}.{names[i]}' if cls else f'{name}[{i}]')
-        case DictSpec(items) if value is not None:
-            for k, s in items: yield from _found(s, value[k], f'{name}[{k!r}]')
-        case list() if value is not None:
-            for i, s in enumerate(spec): yield from _found(s, value[i], f'{name}[{i}]')
-
-
-# %%
-#| export
-def _counts(spec: ArraySpec) -> bool: return 'int' in spec.dtype
-
-def _shared(x: np.ndarray, y: np.ndarray) -> bool:
-    "Have they an entry in common? Where that is hard to tell, yes."
-    try: return np.shares_memory(x, y, max_work=10_000)
-    except np.exceptions.TooHardError: return True
 
 
 # %%
@@ -295,7 +255,7 @@ def _quick(shapes: Shapes) -> Callable:
             unpack.append((f'({", ".join(own)},)' if own else '()', f'{path}.shape'))
             pending += zip(s.sizes, own)
             if own: tests.append(f'{path}.__class__ in __arrays')
-            wide = ''.join(c for c in 'bhilqBHILQ' if holds_all(np.dtype(c), report.held)) if s.dtype == 'int' and report and report.held != NARROW else ''
+            wide = widths(report) if s.dtype == 'int' and report and report.held != NARROW else ''
             exact = f'{path}.dtype.char in {wide!r}' if wide else f'{path}.dtype.kind in {_KINDS[s.dtype]!r}' if s.dtype in _KINDS else f'{path}.dtype == {s.dtype!r}'
             if s.sizes and not s.dtype: held.append(f'{path}.dtype')
             else: tests.append(exact if s.dtype else f'{path}.dtype in __numbers')
@@ -307,7 +267,7 @@ def _quick(shapes: Shapes) -> Callable:
     seen = [f'({", ".join(held)},)'] if held else []  # what the arrays hold, where it is not declared: the first time, the careful way
     tests += settings + [f'{kinds} in __seen' for kinds in seen]
     noted = [f'        if {" and ".join(settings) or "True"}: __seen.add({kinds})' for kinds in seen]
-    if report and report.writes: tests += _memory(params, report)
+    if report: tests += apart(params, report)
     simple = exact and report and all(_straight(s) for _, s in params) and all(map(lasting, shapes.statics.values()))
     whole = [n for n, s in params if isinstance(s.inner if isinstance(s, MaybeSpec) else s, SizeSpec) or n in shapes.statics]
     code = _source(python, unpack, tests, simple, space, whole, noted)
@@ -332,14 +292,6 @@ def _containers(spec: Any, path: str, space: dict[str, Any]) -> list[str]:
     own = f'__c{len(space)}'
     space[own] = cls
     return [f'isinstance({path}, {own})', *inside]
-
-
-# %%
-#| export
-def _memory(params: tuple, report: Report) -> list[str]:
-    "Tests that an array that is written into does not share its memory with another."
-    found = [(n, p) for n, s in params for p, part in parts_of(s, n, ArraySpec) if _counts(part)]
-    return [f'not __share({p}, {q})' for i, (n, p) in enumerate(found) for m, q in found[i + 1:] if {n, m} & {*report.writes}]
 
 
 # %%
@@ -447,4 +399,5 @@ except ShapeError as e: print(e)
 # ## What this does not show
 #
 # The result of a call is not looked at: it was decided at definition, for every size. A product of which a factor is not known,
-# `Vec["H*D"]`, and an array that may be left out are compared the careful way, which takes ten or twenty microseconds.
+# `Vec["H*D"]`, an array that may be left out and a setting that can change are compared the careful way, which takes some tens
+# of microseconds, and more where [numbers are tried](23db_binding.ipynb).
