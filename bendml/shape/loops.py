@@ -14,9 +14,9 @@ import numpy as np
 
 from .sizes import Dim, named, names_of, substitute
 from .facts import Claim, Facts, _at_once, assume, bound, claim
-from .trace import branch, current, refuse, tick
+from .trace import branch, current, holds, refuse, tick
 from .symbols import Array, Size, number
-from .ranges import Range, range_of, ranged, union, unknown
+from .ranges import UNBOUNDED, Range, range_of, ranged, union, unknown
 from .elementwise import lift
 from .states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
                                  _unchanged, as_turns, fingerprint)
@@ -275,6 +275,12 @@ def _either(value: Any, other: Any) -> Any:
     return _one_of([value, other], 'the elements of this list differ', 'make elements of one shape')
 
 # %% ../../nbs/23_loops.ipynb #be3bc15e
+def _any_number(value: Any, own: set) -> Any:
+    "A size that is found in a turn is another one in each: `[int(row.argmax()) for row in x]`."
+    if type(value) is not Size or not names_of(value.dim) & own: return value
+    return ranged(number(int), Range(Dim(0)) if holds(claim(value.dim, '>=', 0)).holds else UNBOUNDED)
+
+# %% ../../nbs/23_loops.ipynb #4dcaf19a
 def comprehension(make: Callable[[], list], frame: types.FrameType | None = None) -> Growing:
     "The list that a comprehension makes in a frame of the traced function."
     state = current().state
@@ -288,7 +294,7 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     if not values: return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]
+    values = [_any_number(reduce(lambda v, k: in_turn(v, k, count), ks, v), own) for v in values]
     if len(values) == 2: values = [_either(*values)]
     varies = any(ks & _names(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
     for v in values:
@@ -300,8 +306,9 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
         trace.facts, count = assume(trace.facts, claim(some, '<=', count)), some
     return Growing(values, [count])
 
-# %% ../../nbs/23_loops.ipynb #4dcaf19a
+# %% ../../nbs/23_loops.ipynb #5a6cad5b
 def _array_sizes(value: Any) -> Iterator[Dim]:
     if type(value) is Array: yield from map(current().facts.shown, value.sizes)
+    elif type(value) is Size: yield value.dim
     elif isinstance(value, list | tuple):
         for v in list.__iter__(value) if isinstance(value, list) else value: yield from _array_sizes(v)

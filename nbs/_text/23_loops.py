@@ -23,9 +23,9 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
-from bendml.shape.trace import branch, current, refuse, tick
+from bendml.shape.trace import branch, current, holds, refuse, tick
 from bendml.shape.symbols import Array, Size, number
-from bendml.shape.ranges import Range, range_of, ranged, union, unknown
+from bendml.shape.ranges import UNBOUNDED, Range, range_of, ranged, union, unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
                                  _unchanged, as_turns, fingerprint)
@@ -349,6 +349,14 @@ def _either(value: Any, other: Any) -> Any:
 
 # %%
 #| export
+def _any_number(value: Any, own: set) -> Any:
+    "A size that is found in a turn is another one in each: `[int(row.argmax()) for row in x]`."
+    if type(value) is not Size or not names_of(value.dim) & own: return value
+    return ranged(number(int), Range(Dim(0)) if holds(claim(value.dim, '>=', 0)).holds else UNBOUNDED)
+
+
+# %%
+#| export
 def comprehension(make: Callable[[], list], frame: types.FrameType | None = None) -> Growing:
     "The list that a comprehension makes in a frame of the traced function."
     state = current().state
@@ -362,7 +370,7 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
     if not values: return Growing()
     trace = current()
     after, trace.facts = trace.facts, during  # where k is any index, not the last one
-    values = [reduce(lambda v, k: in_turn(v, k, count), ks, v) for v in values]
+    values = [_any_number(reduce(lambda v, k: in_turn(v, k, count), ks, v), own) for v in values]
     if len(values) == 2: values = [_either(*values)]
     varies = any(ks & _names(_plain(fingerprint(v))) or any(names_of(s) & own for s in _array_sizes(v)) for v in values)
     for v in values:
@@ -379,6 +387,7 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
 #| export
 def _array_sizes(value: Any) -> Iterator[Dim]:
     if type(value) is Array: yield from map(current().facts.shown, value.sizes)
+    elif type(value) is Size: yield value.dim
     elif isinstance(value, list | tuple):
         for v in list.__iter__(value) if isinstance(value, list) else value: yield from _array_sizes(v)
 
