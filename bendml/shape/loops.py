@@ -14,9 +14,9 @@ import numpy as np
 
 from .sizes import Dim, named, names_of, substitute
 from .facts import Claim, Facts, _at_once, assume, bound, claim
-from .trace import branch, current, refuse, tick
+from .trace import branch, current, holds, refuse, tick
 from .symbols import Array, Size, number
-from .ranges import Range, range_of, ranged, union, unknown
+from .ranges import UNBOUNDED, Range, range_of, ranged, union, unknown
 from .elementwise import lift
 from .states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
                                  _unchanged, as_turns, fingerprint)
@@ -343,5 +343,6 @@ def comprehension(make: Callable[[], list], frame: types.FrameType | None = None
 # %% ../../nbs/23_loops.ipynb #4dcaf19a
 def _array_sizes(value: Any) -> Iterator[Dim]:
     if type(value) is Array: yield from map(current().facts.shown, value.sizes)
+    elif type(value) is Size: yield value.dim
     elif isinstance(value, list | tuple):
         for v in list.__iter__(value) if isinstance(value, list) else value: yield from _array_sizes(v)

@@ -225,10 +225,12 @@ def kron(a, b):
 #| export
 @rule(np.cross)
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    x, y = lift(a), lift(b)
-    for v in (x, y):
-        if v.axes[-1].size != 3 or axis not in (None, -1) or (axisa, axisb, axisc) != (-1,)*3: refuse('vectors of 3 entries along the last axis', 3, v)
-    return Array(broadcast(x, y), dtypes(np.subtract, [x, y])[0])
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,)*3
+    moved = lambda v, i, j: v if (i, j) == (-1, -1) else OPS[np.moveaxis].shape(v, i, j)
+    x, y = moved(lift(a), axisa, -1), moved(lift(b), axisb, -1)
+    for i, v in enumerate((x, y)):
+        if not v.axes or v.axes[-1].size != 3: refuse('vectors of 3 entries are needed along that axis', 3, v.axes[-1].size if v.axes else v, operand=i)
+    return moved(Array(broadcast(x, y), dtypes(np.subtract, [x, y])[0]), -1, axisc)
 
 
 # %% [markdown]

@@ -33,6 +33,7 @@ def _hook(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(f'__bendml_{name}__', ast.Load()), list(args), [])
 
 EAGER = {'sum', 'max', 'min', 'any', 'all', 'list', 'tuple', 'sorted', 'fromiter'}  # these use up a generator at once
+ROUNDED = {'ceil', 'floor', 'trunc', 'int'}
 DIRECT = {'super', 'locals', 'globals', 'vars', 'dir', 'eval', 'exec'}  # these look at the frame that calls them
 
 
@@ -55,6 +56,9 @@ class _Calls(ast.NodeTransformer):
             node.args = [ast.copy_location(ast.ListComp(a.elt, a.generators), a) if isinstance(a, ast.GeneratorExp) else a for a in node.args]
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node
+        match node:
+            case ast.Call(ast.Name(f) | ast.Attribute(ast.Name('math'), f), [ast.BinOp(left, ast.Div(), right)], []) if f in ROUNDED:
+                return self._at(node, _hook('ratio', node.func, left, right))  # math.ceil(n/k)
         return self._at(node, ast.Call(ast.Name('__bendml_call__', ast.Load()), [node.func, *node.args], node.keywords))
 
     def visit_Attribute(self, node):

@@ -57,7 +57,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     if (name := drawn(f)): return chance(name, args, kwargs)
     if (shapes := typed_shapes(f)):
         return shapes.by_signature((f.__self__, *args) if isinstance(f, types.MethodType) else args, kwargs)
-    if any(type(a) is Turns and a.listed for a in args) and op_of(f) is not None: args = tuple(a.listed(a) if type(a) is Turns and a.listed else a for a in args)
+    if any(type(a) is Turns for a in args) and op_of(f) is not None: args = tuple(_as_listed(a) if type(a) is Turns else a for a in args)
     if op_of(f) is not None: _empty_list(args)
     if op_of(f) is not None and (_known(f) or is_symbolic(args) or is_symbolic(kwargs) or _has_dtype(args, kwargs)): return perform(f, args, kwargs)
     if (is_symbolic(args) or is_symbolic(kwargs)) and (getattr(f, '__module__', None) or '').partition('.')[0] == 'numpy':
@@ -88,6 +88,10 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 # %%
 #| export
+def _as_listed(turns: Turns) -> Any:
+    "What NumPy takes for several values, or for a range."
+    return turns.listed(turns) if turns.listed else turns.numbers() if hasattr(turns, 'numbers') else turns
+
 def _has_dtype(args: tuple, kwargs: dict) -> bool:
     "Is one of them the dtype of an array, which need not be known?"
     return any(type(v) is Opaque and v._like_ is not None for v in (*args, *kwargs.values()))
@@ -260,7 +264,11 @@ def _special(f: Any) -> Callable | None:
 def _length(values: Any) -> Any:
     if isinstance(values, Growing): return size_value(values.total())
     if type(values) is Array: return Array.__len__(values)
-    return size_value(values.count) if isinstance(values, Turns) else len(values)
+    if isinstance(values, Turns): return size_value(values.count)
+    if not isinstance(own := getattr(type(values), '__len__', None), types.FunctionType) or from_outside(own): return len(values)
+    if (size := as_dim(made := call(own, values))) is None or not holds(claim(size, '>=', 0)).holds:
+        refuse(f'{own.__qualname__} need not give a length', 'a whole number, at least 0', made)
+    return made
 
 
 # %%
@@ -286,6 +294,37 @@ def _rounded(value: Any, n: Any = None) -> Any:
     return perform(np.round, (value,), {}) if n is not None else copied(value, number(int))
 
 def _int(value: Any = 0, *base: Any) -> Any: return int_of(value) if type(value) in (Array, Size) else int(value, *base)
+
+
+# %% [markdown]
+# `math.ceil(n/k)` is a size, since the quotient of two sizes is that exact: a size is below $2^{53}$.
+
+# %%
+#| export
+def ratio(f: Any, a: Any, b: Any) -> Any:
+    "`f(a/b)`."
+    num, den = as_dim(a), as_dim(b)
+    if None not in (num, den) and is_symbolic((a, b)) and any(f is g for g in (math.ceil, math.floor, math.trunc, int)) and holds(claim(den, '>=', 1)).holds:
+        if f is math.ceil: return size_value((num + den - 1)//den)
+        if f is math.floor or holds(claim(num, '>=', 0)).holds: return size_value(num//den)
+    return call(f, a/b)
+
+
+# %%
+#| export
+class _Iterated:
+    "What `iter` makes of something whose length is not known: `next` takes its elements one by one."
+    def __init__(self, values: Any): self.values, self.taken = values, 0
+    def __iter__(self): refuse('a loop over what `next` has taken from', hint='write x[0], and a loop over x[1:]')
+    __next__ = __iter__
+
+def _iterator(values: Any, *rest: Any) -> Any: return iter(values, *rest) if as_turns(values) is None else _Iterated(values)
+
+def _next(it: Any, *default: Any) -> Any:
+    if type(it) is not _Iterated: return next(it, *default)
+    if default and not branch(claim(as_turns(it.values).count, '>', it.taken)): return default[0]
+    it.taken += 1
+    return it.values[it.taken - 1]
 
 
 # %%
@@ -430,7 +469,7 @@ def _opened(*_, **__): refuse('a file is opened', hint='a typed function is run 
 # %%
 #| export
 SPECIAL: dict[Any, Callable] = {
-    len: _length, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
+    len: _length, iter: _iterator, next: _next, range: symbolic_range, zip: zipped, enumerate: _enumerated, map: _mapped, np.fromiter: _from_iterable, reversed: backwards,
     float: _float, int: _int, list: _listed, tuple: _tupled, set: _set_of, sum: _total, max: _extreme(max), min: _extreme(min),
     any: _quantified(any), all: _quantified(all), print: _quiet, warnings.warn: _quiet, open: _opened, input: _opened,
     contextlib.suppress: _suppressed, functools.reduce: _reduced, sorted: _sorted, itertools.accumulate: _accumulated, itertools.product: product, itertools.combinations: combinations,
@@ -527,7 +566,7 @@ OPS['call'] = Op('call', call)  # for the pages before: a function that is an ar
 
 # %%
 #| export
-HOOKS |= {'__bendml_call__': call, '__bendml_loop__': loop, '__bendml_while__': while_loop, '__bendml_list__': Growing,
+HOOKS |= {'__bendml_call__': call, '__bendml_ratio__': ratio, '__bendml_loop__': loop, '__bendml_while__': while_loop, '__bendml_list__': Growing,
           '__bendml_each__': each, '__bendml_comprehension__': comprehension, '__bendml_table__': table}
 
 # %%
