@@ -247,7 +247,7 @@ def test_what_is_left_out_is_named(tmp_path):
 SKIPPED = '@typed\ndef q(x: Vec[n]) -> Vec[n]: return x[1:]\n'
 
 @pytest.mark.parametrize('head, where', [
-    ('for _ in range(1):', 'inside a `for`'), ('while True:', 'inside a `while`'), ('match 3:\n  case _:', 'inside a `match`'), ('with open("touched"):', 'inside a `with`'),
+    ('for _ in range(1):', 'inside a `for`'), ('while True:', 'inside a `while`'), ('match 3:\n  case _:', 'inside a `match`'), ('with open("touched"):', 'inside a `with`'), ('from dataclasses import dataclass\n@dataclass\nclass E:\n    def __enter__(self): 1/0\nwith E():', 'inside a `with`'),
     ('if __name__ == "__main__":', 'inside an `if`'), ('try: print()\nfinally:', 'inside a `try`'), ('for _ in range(1):\n  class A:', 'inside a `for`')])
 def test_a_typed_function_that_is_not_run_is_no_success(tmp_path, head, where):
     (tmp_path/'a.py').write_text(HEAD + f'{head}\n' + textwrap.indent(SKIPPED, '    '))
@@ -262,7 +262,7 @@ def test_what_is_not_run_is_counted(tmp_path):
     assert whole.returncode == quiet.returncode == 1 and whole.stdout.count('f is not checked: it is defined in a step') == 2 and '0 of 1 functions refused, 2 not checked' in whole.stdout
     assert len(found['left_out']) == 2 and quiet.stdout.count('\n') == 2
 
-@pytest.mark.parametrize('head', ['with np.errstate(all="ignore"):', 'with np.errstate(all="ignore"), np.errstate(divide="warn"):', 'if n:', 'try:\n    pass\nfinally:'])
+@pytest.mark.parametrize('head', ['with np.errstate(all="ignore"):', 'with np.errstate(all="ignore"), np.errstate(divide="warn"):', 'import warnings\nwith warnings.catch_warnings():', 'if n:', 'try:\n    pass\nfinally:'])
 def test_a_statement_that_only_defines_is_run(tmp_path, head):
     (tmp_path/'a.py').write_text(HEAD + f'{head}\n' + textwrap.indent(SKIPPED, '    '))
     found = check_file(tmp_path/'a.py')

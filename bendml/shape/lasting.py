@@ -80,7 +80,7 @@ def _of_program(module: str) -> bool:
     return top not in sys.stdlib_module_names and top not in ('builtins', 'numpy') and not module.startswith('bendml.shape')
 
 # %% ../../nbs/23bb_lasting.ipynb #95f004bb
-MOST = 20_000
+MOST = 5_000
 _NOTHING = object()
 
 class Lasting:
@@ -112,12 +112,13 @@ class Lasting:
     def keep(self, value: Any, name: str, f: types.FunctionType, depth: int = 0) -> None:
         "Write down what something holds, and all that can be reached from there."
         kind = value if isinstance(value, type) else type(value)
+        if isinstance(value, int | float | complex | str | bytes | types.NoneType): return
         if depth > 8 or id(value) in self.kept or len(self.kept) > MOST or isinstance(value, types.ModuleType | APART): return
         if isinstance(value, type) and not _of_program(value.__module__) or kind.__module__.startswith('bendml.shape'): return
         if isinstance(value, types.FunctionType) and from_outside(value): return self.keep(getattr(value, '__wrapped__', None), name, f, depth + 1)
         held, small = _held(value), isinstance(value, np.ndarray) and value.flags.writeable and value.nbytes < 1 << 22
         own = isinstance(value, types.FunctionType)
-        if held or not isinstance(value, int | float | complex | str | bytes | types.NoneType): self.kept[id(value)] = value, held, value.copy() if small else None, name, f
+        self.kept[id(value)] = value, held, value.copy() if small else None, name, f
         if own and 'site-packages' not in value.__code__.co_filename: self.note(value)
         inside = vars(value) if isinstance(value, type) else held | {_NOTHING: kind}
         for v in list(inside.values()): self.keep(v, name, f, depth + 1)

@@ -14,8 +14,8 @@
 # %%
 #| hide
 #| export
-import __future__, ast, builtins, collections, copy, datetime, decimal, enum, fractions, functools, itertools, logging, math
-import operator, os.path, pathlib, random, re, string, sys, types, typing
+import __future__, ast, builtins, collections, contextlib, copy, datetime, decimal, enum, fractions, functools, itertools, logging, math
+import operator, os.path, pathlib, random, re, string, sys, types, typing, warnings
 from dataclasses import is_dataclass
 from typing import Any, Iterator
 
@@ -109,8 +109,17 @@ def defines(statement: ast.stmt, space: dict[str, Any]) -> bool:
             if isinstance(test, ast.Name) and test.id == 'TYPE_CHECKING': return True
             return not any(getattr(n, 'id', '') == '__name__' for n in ast.walk(test)) and _computes(test, space) and inner(body) and inner(other)
         case ast.Try(body, handlers, other, final): return inner([*body, *other, *final, *(s for h in handlers for s in h.body)])
-        case ast.With(items, body): return all(_computes(i.context_expr, space) for i in items) and inner(body)
+        case ast.With(items, body): return all(_enters(i.context_expr, space) for i in items) and inner(body)
     return type(statement).__name__ == 'TypeAlias'
+
+
+# %%
+#| export
+ENTERED = {np.errstate, contextlib.nullcontext, warnings.catch_warnings}  # what `with` may enter
+
+def _enters(manager: ast.expr, space: dict[str, Any]) -> bool:
+    if not isinstance(manager, ast.Call) or not isinstance(f := _meant(manager.func, space), type) or f not in ENTERED: return False
+    return all(_computes(a, space) for a in [*manager.args, *(k.value for k in manager.keywords)])
 
 
 # %%
