@@ -7,8 +7,7 @@ __all__ = ['TRIES', 'Wanted', 'grows', 'on_a_line', 'roots', 'Binding']
 
 # %% ../../nbs/23db_binding.ipynb #a566a426
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Callable, Iterator
+from typing import Callable, Iterator
 
 from .sizes import Dim, evaluate, named, names_of, substitute
 from .facts import Claim
