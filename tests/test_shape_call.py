@@ -1,5 +1,5 @@
 "What a call checks is what the check at definition has counted on."
-import dataclasses, functools, types
+import functools, types
 from typing import Any, NamedTuple
 import numpy as np, pytest
 from bendml.shape import Int, Mat, ShapeError, Vec, dims, typed

@@ -48,7 +48,7 @@ def test_right(text, args):
     (ADD.format('', ' + 1'), 'index'), (ADD.format(', 3', ''), '__len__ need not give a length'),
     ('def f(x: Vec[n]) -> Vec["n//2"]: return np.zeros(math.ceil(len(x)/2))', 'n = 1'), ('def f(x: Vec[n]) -> Vec["(n + 1)//2"]: return np.zeros(int(len(x)/2))', 'n = 1'),
     ('def f(x: Vec[n]) -> Vec["(n - 3)//2"]: return np.zeros(int((len(x) - 3)/2))', 'negative'), ('def f(x: Vec[n]) -> Vec["n//2"]: return ceil(x/2)', 'size 3'),
-    ('def f(x: Vec[n]) -> float: return x[np.array(range(len(x) + 1))].sum()', 'index'), ('def f(x: Mat[n, d]) -> Vec[d]: return list(x)[1]', 'element 1 of a list of n'),
+    ('def f(x: Vec[n]) -> float: return x[np.array(range(len(x) + 1))].sum()', 'index'), ('def f(x: Mat[n, d]) -> Vec[d]: return list(x)[1]', 'element 1 of several values'),
     ('def f(x: Mat[n, d]) -> Vec[d]: return list(x[1:])[0]', 'list index out of range'), ('def f(x: Mat[n, d]) -> Vec[n]: return list(x)[0]', 'size d'),
     ('def f(x: Vec[d], m: Bool[Mat[n, d]]) -> float: return (x[list(m)[0]] - x[list(m)[-1]]).sum()', 'k1'), (TWO, '1 < n'), ('def f(x: Mat[n, d]) -> Vec[d]: return next(iter(x[1:]))', 'n = 1'),
     ('def f(x: Mat[3, n], y: Mat[3, n]) -> Mat[3, n]: return np.cross(x, y, axis=1)', 'vectors of 3 entries'), ('def f(x: Mat[n, 3], y: Mat[3, n]) -> Mat[n, 3]: return np.cross(x, y, axis=0)', 'vectors of 3 entries'),

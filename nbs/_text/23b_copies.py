@@ -57,7 +57,7 @@ class _Calls(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and (node.func.id in DIRECT or node.func.id.startswith('__bendml_')): return node
         match node:
-            case ast.Call(ast.Name(f) | ast.Attribute(ast.Name('math'), f), [ast.BinOp(left, ast.Div(), right)], []) if f in ROUNDED:
+            case ast.Call(ast.Name(f) | ast.Attribute(ast.Name('math'), f), [ast.Call(ast.Name('__bendml_made__'), [ast.BinOp(left, ast.Div(), right)])], []) if f in ROUNDED:
                 return self._at(node, _hook('ratio', node.func, left, right))  # math.ceil(n/k)
         return self._at(node, ast.Call(ast.Name('__bendml_call__', ast.Load()), [node.func, *node.args], node.keywords))
 

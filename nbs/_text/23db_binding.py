@@ -80,6 +80,7 @@ def roots(size: Dim, name: str, sizes: dict[str, int], value: int, at: Callable[
 
 
 # %%
+from itertools import islice
 k = Dim('k')
 for size, value in (3*k + 1, 7), (k*(k + 1)//2, 3), (k//2, 3), (k % 3, 2):
     print(size, list(islice(roots(size, 'k', {}, value, lambda v: evaluate(size, {'k': v})), 3)))
