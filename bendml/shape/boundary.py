@@ -7,7 +7,7 @@ __all__ = ['ARRAYS', 'Weight', 'stored', 'as_mat', 'Shapes']
 
 # %% ../../nbs/23e_boundary.ipynb #f6824e8f
 import functools, inspect, sys
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
@@ -16,10 +16,9 @@ from .messages import ShapeError, place_of
 from .annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from .unsaid import a, contents, conversion, other_rank
 from .objects import Watched
-from .values import _ROLES, _ROLES, other_keys, parts_of
+from .values import _ROLES, other_keys, parts_of
 from .checked import Checks, lasting, not_as_floats, plain, refusal_for
-from .ranges import NARROW, holds_all
-from .paths import Report
+from .ranges import NARROW
 from .binding import Binding
 from .wholes import apart, not_usable, widths
 

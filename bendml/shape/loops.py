@@ -14,9 +14,9 @@ import numpy as np
 
 from .sizes import Dim, named, names_of, substitute
 from .facts import Claim, Facts, _at_once, assume, bound, claim
-from .trace import branch, current, holds, refuse, tick
+from .trace import branch, current, refuse, tick
 from .symbols import Array, Size, number
-from .ranges import UNBOUNDED, Range, range_of, ranged, union, unknown
+from .ranges import Range, range_of, ranged, union, unknown
 from .elementwise import lift
 from .states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
                                  _unchanged, as_turns, fingerprint)

@@ -17,7 +17,7 @@ from .sizes import Dim, names_of, substitute
 from .facts import claim
 from .trace import branch, current, holds, refuse, user_frame
 from .opaque import Opaque
-from .symbols import OPS, OWN_LOOP, Array, Size, as_dim, no_axes, one_entry, size_value
+from .symbols import OPS, OWN_LOOP, Array, Size, as_dim, no_axes, size_value
 from .ranges import as_size, forget, range_of, view
 from .elementwise import same
 
@@ -162,21 +162,11 @@ class Growing(list):
     def __bool__(self): return list.__len__(self._readable()) > 0
 
 # %% ../../nbs/22j_states.ipynb #3357f71e
-def _one_at(values: Growing, index: Any) -> Array | None:
-    "One of many alike, if it is there: an array of its own, since its numbers are not those of another one."
-    if list.__len__(values._readable()) != 1 or (at := as_dim(index)) is None or type(one := next(list.__iter__(values))) is not Array: return None
-    count, at = values.total(), at + values.total()*(at.const is not None and at.const < 0)
-    for inside in (claim(at, '>=', 0), claim(at, '<', count)):
-        if not (verdict := holds(inside)).holds: refuse(f'element {index} of a list of {count}', inside, index, f'add where=["{inside}"], or test it first' if verdict.fails_at else '', verdict)
-    return view(one, Array(one.axes, one.dtype, one.lost))
-
-# %% ../../nbs/22j_states.ipynb #91983dc1
 def _only_plain(name: str):
     "A list method that needs every element to be there."
     own = getattr(list, name)
     changes = name in ('insert', 'pop', 'remove', 'clear', 'reverse', 'sort', '__setitem__', '__delitem__', '__imul__')
     def method(self, *args, **kwargs):
-        if name == '__getitem__' and not self.plain() and (found := _one_at(self, args[0])) is not None: return found
         if not self.plain():
             self._readable()
             refuse(f'a list of {self.total()} elements is used one by one', hint='np.stack it, or loop over it; where elements are set, begin with np.zeros')

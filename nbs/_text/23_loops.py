@@ -23,9 +23,9 @@ import numpy as np
 
 from bendml.shape.sizes import Dim, named, names_of, substitute
 from bendml.shape.facts import Claim, Facts, _at_once, assume, bound, claim
-from bendml.shape.trace import branch, current, holds, refuse, tick
+from bendml.shape.trace import branch, current, refuse, tick
 from bendml.shape.symbols import Array, Size, number
-from bendml.shape.ranges import UNBOUNDED, Range, range_of, ranged, union, unknown
+from bendml.shape.ranges import Range, range_of, ranged, union, unknown
 from bendml.shape.elementwise import lift
 from bendml.shape.states import (Growing, Turns, _forget_in, _names, _one_of, _plain, _refuse_change, _shifted, _state,
                                  _unchanged, as_turns, fingerprint)

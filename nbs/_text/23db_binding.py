@@ -9,8 +9,7 @@
 #| hide
 #| export
 from dataclasses import dataclass
-from itertools import chain, count, islice
-from typing import Any, Callable, Iterator
+from typing import Callable, Iterator
 
 from bendml.shape.sizes import Dim, evaluate, named, names_of, substitute
 from bendml.shape.facts import Claim
@@ -43,13 +42,6 @@ class Wanted:
 # %%
 #| export
 TRIES = 3000   # numbers that are tried for names
-
-
-# %%
-#| export
-def grows(size: Dim) -> bool:
-    "Does a size of one name surely never fall when the name grows?"
-    return all(c >= 0 and all(isinstance(a, str) or grows(a.num) and (a.den.const or 0) > 0 for a, _ in m) for m, c in size.terms)
 
 
 # %%

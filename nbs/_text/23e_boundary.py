@@ -9,7 +9,7 @@
 #| hide
 #| export
 import functools, inspect, sys
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from bendml.shape.messages import ShapeError, place_of
 from bendml.shape.annotations import ArraySpec, DictSpec, ManySpec, MaybeSpec, OneSpec, OpaqueSpec, SizeSpec, TupleSpec, names_in, spelled
 from bendml.shape.unsaid import a, contents, conversion, other_rank
 from bendml.shape.objects import Watched
-from bendml.shape.values import _ROLES, _ROLES, other_keys, parts_of
+from bendml.shape.values import _ROLES, other_keys, parts_of
 from bendml.shape.checked import Checks, lasting, not_as_floats, plain, refusal_for
-from bendml.shape.ranges import NARROW, holds_all
-from bendml.shape.paths import Report
+from bendml.shape.ranges import NARROW
 from bendml.shape.binding import Binding
 from bendml.shape.wholes import apart, not_usable, widths
 

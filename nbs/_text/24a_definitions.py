@@ -234,7 +234,7 @@ class Definitions:
         "Say of a name that is not there why it is not."
         if e.missing in self.absent and e.reason.startswith('NameError'):
             e.hint = f'{e.missing} {self.absent[e.missing]}'
-            if 'does not run' in e.hint: e.hint += f': pass it to the function as a parameter; running the file itself checks it as it is'
+            if 'does not run' in e.hint: e.hint += ': pass it to the function as a parameter; running the file itself checks it as it is'
         return e
 
 
