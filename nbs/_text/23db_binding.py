@@ -166,7 +166,7 @@ def complain(reason: str, hint: str = ''): print(reason, hint, sep='; ')
 
 n, m = Dim('n'), Dim('m')
 for product, total in (6, 5), (6, 8):
-    binding = Binding({})
+    binding = Binding({}, lambda name: False)
     binding.axis(n*m, product, 'x', complain)
     binding.axis(n + m, total, 'y', complain)
     binding.finish([], complain)
