@@ -45,7 +45,7 @@ WHY = {
         show_config show_runtime test''',
     'it counts days': 'busday_count busday_offset is_busday',
     'it makes a numpy.matrix, or another array of its own': 'asmatrix bmat matrix memmap ndarray recarray',
-    'it goes through entries: write a loop over each axis, for i in range(len(x))': 'broadcast ndenumerate ndindex nditer',
+    'it goes through entries: write a loop over each axis, for i in range(len(x))': 'broadcast nditer',
     'nobody makes one by this name: x.flat is known': 'flatiter',
     'it keeps coefficients as an object: write np.polyval': 'poly1d',
     'it is about memory or the order of a computation': 'einsum_path isfortran require',
