@@ -183,4 +183,5 @@ with tracing(Trace()):
 # ## What this does not show
 #
 # What an object of a compiled class hides, unless it is a collection, is not seen. More than eight steps away, and beyond five thousand things,
-# nothing is written down. An iterator that has moved on is not put back.
+# nothing is written down. An iterator that has moved on is not put back. A thing that another thread changes while a function that reaches it is
+# checked looks as if the function had changed it: check first, then start threads.
