@@ -20,7 +20,7 @@ from .annotations import spelled
 from .trace import current, holds, refuse
 from .opaque import Opaque
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
-from .ranges import compared, computed, converted, copied, must_hold, range_of, ranged, union, view, written
+from .ranges import Range, compared, computed, converted, copied, must_hold, range_of, ranged, union, view, written
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:
@@ -227,12 +227,11 @@ def _sure(operand: Any) -> bool:
     return type(operand) in (bool, int, float, complex) or as_dim(operand) is not None or lift(operand).sure
 
 # %% ../../nbs/22b_elementwise.ipynb #46ac7ada
-def _widths(f: Any, arrays: list, operands: list) -> None:
+def _widths(f: Any, arrays: list, operands: list, r: Range) -> None:
     "Note what whole numbers meet, if the width of some is not known; those of 64 bits make all so wide, but for uint64."
     whole = [x for x, o in zip(arrays, operands) if x.dtype.kind in 'iu' and as_dim(o) is None]
     if len(whole) > 1: must_hold(Dim(1))
     if not whole or any(x.sure and x.dtype == np.int64 for x in whole): return
-    r = computed(f, operands)
     ends = () if r.given or f in (np.minimum, np.maximum, np.remainder, np.floor_divide) else (r.low, r.high)  # these go no further than their operands
     must_hold(*map(as_dim, operands), *ends)
 
@@ -242,9 +241,9 @@ def _whole_power(f: Any, operands: list, kinds: tuple) -> None:
     if f is np.power and kinds[0].kind in 'iu' and (n := as_dim(operands[1])) is not None and not holds(claim(n, '>=', 0)).holds:
         refuse('whole numbers have no negative powers', 'a power of at least 0', n, f'write {n}.0' if n.const is not None else 'make them numbers first: .astype(float)', operand=1)
 
-def _below_0(f: Any, operands: list, result: Array) -> None:
+def _below_0(f: Any, operands: list, result: Array, low: Dim | None) -> None:
     "Note an unsigned number that may have gone below 0, where it is a very large one: no size is made of it."
-    low, wrapped = computed(f, operands).low, current().state.setdefault('wrapped', {})
+    wrapped = current().state.setdefault('wrapped', {})
     may = f in (np.subtract, np.negative) and (low is None or not holds(claim(low, '>=', 0)).holds)
     if may or any(id(o) in wrapped for o in operands): wrapped[id(result)] = result
 
@@ -261,10 +260,11 @@ def elementwise(f: Any, operands: list, out: Any = None, where: Any = True, dtyp
         axes = broadcast(Array(axes), where)
     lost = next((x.lost for x in arrays if x.lost and x.ndim == len(axes)), ())
     sure = type(dtype) is not Opaque and (dtype is not None or all(map(_sure, operands)))
-    if not sure and kinds[0].kind in 'iu' and f is not np.clip: _widths(f, arrays, operands)
-    parts = (np.floor_divide, np.remainder) if f is np.divmod else (f,)*len(kinds)
-    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), computed(g, operands))) for g, kind in zip(parts, kinds))
-    if kinds[0].kind == 'u' and not axes: _below_0(f, operands, results[0])
+    parts = (np.floor_divide, np.remainder) if f is np.divmod else (f,)
+    found = [computed(g, operands) for g in parts]
+    if not sure and kinds[0].kind in 'iu' and f is not np.clip: _widths(f, arrays, operands, found[0])
+    results = tuple(compared(f, operands, ranged(Array(axes, kind, lost, sure), r)) for kind, r in zip(kinds, found*len(kinds)))
+    if kinds[0].kind == 'u' and not axes: _below_0(f, operands, results[0], found[0].low)
     return stored(results if len(results) > 1 else results[0], out)
 
 # %% ../../nbs/22b_elementwise.ipynb #032c5508

@@ -52,7 +52,7 @@ def tracing(trace: Trace):
     finally: _running.trace = before
 
 # %% ../../nbs/21c_trace.ipynb #7288c02d
-MAX_SECONDS = 10.0
+MAX_SECONDS = 20.0
 
 def tick() -> None:
     "Refuse a check that takes too long."

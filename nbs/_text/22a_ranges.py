@@ -136,15 +136,17 @@ def _held(r: Range, dtype: np.dtype) -> bool:
 
 # %%
 #| export
-NARROW, WIDE = (0, 0), (0, 2**31 - 1)
+NARROW, WIDE, ANY = (0, 0), (0, 2**31 - 1), (-1, 2**31 - 1)
 
 def hull(*spans: tuple[int, int]) -> tuple[int, int]: return min(a for a, _ in spans), max(b for _, b in spans)
 
 def must_hold(*numbers: Dim | None) -> None:
     "Note numbers that arrays of a width that nobody has said must be able to hold."
     for d in (d for d in numbers if d is not None):
-        span = hull(NARROW, (d.const, d.const)) if d.const is not None else WIDE if _surely(d, '>=', Dim(0)) else (-1, WIDE[1])
-        current().state['held'] = hull(current().state.get('held', NARROW), span)
+        held = current().state.get('held', NARROW)
+        if d.const is None and hull(held, ANY) == held: continue  # it can be no more
+        span = hull(NARROW, (d.const, d.const)) if d.const is not None else WIDE if _surely(d, '>=', Dim(0)) else ANY
+        current().state['held'] = hull(held, span)
 
 def holds_all(dtype: np.dtype, span: tuple[int, int]) -> bool:
     "Can whole numbers of this kind be all of these?"
