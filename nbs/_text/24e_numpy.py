@@ -9,6 +9,7 @@
 # %%
 import types, warnings
 import numpy as np
+from bendml.shape import calls  # all rules
 from bendml.shape.builtins import SPECIAL
 from bendml.shape.drawing import COUNTS, DISTRIBUTIONS, OTHERS
 from bendml.shape.symbols import METHODS, Array, op_of
