@@ -16,8 +16,9 @@ from .sizes import Dim
 from .facts import claim
 from .trace import branch, choose, holds, refuse, user_frame
 from .opaque import Opaque
-from .symbols import OPS, Array, Op, Size, as_dim, is_symbolic, no_axes, number, one_entry, perform, size_value
+from .symbols import OPS, Array, Op, Size, as_dim, is_symbolic, number, perform, size_value
 from .ranges import copied, unknown
+from .operators import no_axes, one_entry
 from .elementwise import lift
 from .states import FEWER, Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from .several import combinations, ndenumerate, ndindex, pairwise, product

@@ -14,7 +14,8 @@ import numpy as np
 from .messages import ShapeError, place_of, source_of
 from .trace import current, refuse, tick, user_frame
 from .opaque import Opaque
-from .symbols import METHODS, OPS, RULE, Array, Op, _Method, axis, is_symbolic, no_rule, number, op_of, perform, rule as table_rule
+from .symbols import METHODS, OPS, RULE, Array, Op, axis, is_symbolic, no_rule, number, op_of, perform, rule as table_rule
+from .operators import _Method
 from .elementwise import lift
 from .states import Growing, Turns
 from .loops import Yields, comprehension, each, loop, while_loop

@@ -20,7 +20,8 @@ from .copies import function_node
 from .values import arrays_of
 from .paths import Report
 from .boundary import Shapes
-from .typing import _typed, collecting, outcome
+from .signatures import collecting, outcome
+from .typing import _typed
 from .definitions import Definitions
 
 # %% ../../nbs/24b_check.ipynb #fcb47aa9

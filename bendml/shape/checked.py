@@ -200,7 +200,7 @@ def _holding(spec: Any, value: Any, path: str, held: dict[str, str]) -> Any:
             held[path] = str(value.dtype) if getattr(value, 'sure', True) else 'int'
             return replace(spec, dtype=held[path])
         case MaybeSpec(inner) if value is not None: return _holding(inner, value, path, held)
-        case TupleSpec(items, names, None) if isinstance(value, tuple | list) and len(value) == len(items):
+        case TupleSpec(items, _, None) if isinstance(value, tuple | list) and len(value) == len(items):
             return replace(spec, items=tuple(_holding(s, v, f'{path}[{i}]', held) for i, (s, v) in enumerate(zip(items, value))))
         case DictSpec(items) if isinstance(value, dict): return replace(spec, items=tuple((k, _holding(s, value.get(k), f'{path}[{k!r}]', held)) for k, s in items))
     return spec

@@ -21,6 +21,7 @@ from .trace import current, holds, refuse
 from .opaque import Opaque
 from .symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
 from .ranges import Range, compared, computed, converted, copied, must_hold, range_of, ranged, union, view, written
+from . import operators  # x + y
 
 # %% ../../nbs/22b_elementwise.ipynb #b201d0c3
 def lift(value: Any, operand: int | None = None) -> Array:

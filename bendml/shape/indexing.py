@@ -15,8 +15,9 @@ from .sizes import Dim, names_of
 from .facts import assume, claim
 from .annotations import spelled
 from .trace import add_where, branch, current, holds, refuse
-from .symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
+from .symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, perform, rule
 from .ranges import GIVEN, UNBOUNDED, Range, as_size, copied, picked, range_of, unknown, view, written
+from .operators import one_entry
 from .elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from .reductions import axis_number
 from .moves import ravel

@@ -17,8 +17,9 @@ from .sizes import Dim
 from .facts import claim
 from .trace import branch, choose, holds, refuse
 from .opaque import Opaque
-from .symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, no_axes, number, rule
+from .symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
 from .ranges import TRUTH, as_size, below, bounded, copied, from_to, locked, range_of, ranged, union, unknown, view
+from .operators import no_axes
 from .elementwise import broadcast, lift, same
 from .reductions import axis_number, axis_numbers
 from .moves import _sizes, broadcast_to, ravel, shape_of

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['UNBOUNDED', 'GIVEN', 'TRUTH', 'NARROW', 'WIDE', 'ANY', 'ARITHMETIC', 'Range', 'from_to', 'below', 'union', 'Known',
            'range_of', 'ranged', 'hull', 'must_hold', 'holds_all', 'bounded', 'copied', 'view', 'locked', 'may_share',
-           'converted', 'written', 'forget', 'computed', 'summed', 'unknown', 'as_size', 'picked', 'meaning',
-           'compared']
+           'converted', 'outdated', 'written', 'forget', 'computed', 'summed', 'unknown', 'as_size', 'picked',
+           'meaning', 'compared']
 
 # %% ../../nbs/22a_ranges.ipynb #dbfa127a
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ import numpy as np
 from .sizes import Dim, DimError, fresh
 from .facts import Claim, _at_once, assume, bound, claim
 from .trace import current, refuse, user_frame
-from .symbols import OPS, Array, Axis, as_dim, axis, entries, outdated
+from .symbols import OPS, Array, Axis, as_dim, axis, entries
 
 # %% ../../nbs/22a_ranges.ipynb #23e9c82c
 @dataclass(frozen=True)
@@ -148,6 +148,12 @@ def converted(x: Array, new: Array) -> Array:
     copied(x, new)
     if not x.sure and new.dtype.kind == x.dtype.kind: may_share(new, x)
     return new
+
+# %% ../../nbs/22a_ranges.ipynb #8e5c16f8
+def outdated(kind: str) -> None:
+    "What was found in arrays of this kind of numbers may not be there any more."
+    for found in map(current().state.get, ('masks', 'numbers')):
+        for key in [k for k, (_, x) in (found or {}).items() if x.dtype.kind == kind]: del found[key]
 
 # %% ../../nbs/22a_ranges.ipynb #6b5ace0d
 def written(x: Array, r: Range) -> None:

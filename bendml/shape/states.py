@@ -17,8 +17,9 @@ from .sizes import Dim, names_of, substitute
 from .facts import claim
 from .trace import branch, current, holds, refuse, user_frame
 from .opaque import Opaque
-from .symbols import OPS, OWN_LOOP, Array, Size, as_dim, no_axes, size_value
+from .symbols import OPS, OWN_LOOP, Array, Size, as_dim, size_value
 from .ranges import as_size, forget, range_of, view
+from .operators import no_axes
 from .elementwise import same
 
 # %% ../../nbs/22j_states.ipynb #d7ebd009

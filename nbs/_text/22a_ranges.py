@@ -22,7 +22,7 @@ import numpy as np
 from bendml.shape.sizes import Dim, DimError, fresh
 from bendml.shape.facts import Claim, _at_once, assume, bound, claim
 from bendml.shape.trace import current, refuse, user_frame
-from bendml.shape.symbols import OPS, Array, Axis, as_dim, axis, entries, outdated
+from bendml.shape.symbols import OPS, Array, Axis, as_dim, axis, entries
 
 
 # %% [markdown]
@@ -191,6 +191,14 @@ def converted(x: Array, new: Array) -> Array:
     copied(x, new)
     if not x.sure and new.dtype.kind == x.dtype.kind: may_share(new, x)
     return new
+
+
+# %%
+#| export
+def outdated(kind: str) -> None:
+    "What was found in arrays of this kind of numbers may not be there any more."
+    for found in map(current().state.get, ('masks', 'numbers')):
+        for key in [k for k, (_, x) in (found or {}).items() if x.dtype.kind == kind]: del found[key]
 
 
 # %%

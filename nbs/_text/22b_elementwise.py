@@ -21,6 +21,7 @@ from bendml.shape.trace import current, holds, refuse
 from bendml.shape.opaque import Opaque
 from bendml.shape.symbols import METHODS, OPS, Array, Axis, Size, as_dim, axis, number, rule
 from bendml.shape.ranges import Range, compared, computed, converted, copied, must_hold, range_of, ranged, union, view, written
+from bendml.shape import operators  # x + y
 
 
 # %% [markdown]

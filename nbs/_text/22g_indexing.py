@@ -16,8 +16,9 @@ from bendml.shape.sizes import Dim, names_of
 from bendml.shape.facts import assume, claim
 from bendml.shape.annotations import spelled
 from bendml.shape.trace import add_where, branch, current, holds, refuse
-from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, one_entry, perform, rule
+from bendml.shape.symbols import METHODS, Array, Axis, as_dim, axis, entries, inherit, number, perform, rule
 from bendml.shape.ranges import GIVEN, UNBOUNDED, Range, as_size, copied, picked, range_of, unknown, view, written
+from bendml.shape.operators import one_entry
 from bendml.shape.elementwise import broadcast, chosen, elementwise, filled, lift, same, stored
 from bendml.shape.reductions import axis_number
 from bendml.shape.moves import ravel

@@ -16,8 +16,9 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, choose, holds, refuse
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, no_axes, number, rule
+from bendml.shape.symbols import METHODS, Array, Size, as_dim, axis, axis as new_axis, number, rule
 from bendml.shape.ranges import TRUTH, as_size, below, bounded, copied, from_to, locked, range_of, ranged, union, unknown, view
+from bendml.shape.operators import no_axes
 from bendml.shape.elementwise import broadcast, lift, same
 from bendml.shape.reductions import axis_number, axis_numbers
 from bendml.shape.moves import _sizes, broadcast_to, ravel, shape_of

@@ -22,8 +22,9 @@ from bendml.shape.sizes import Dim, names_of, substitute
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, current, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import OPS, OWN_LOOP, Array, Size, as_dim, no_axes, size_value
+from bendml.shape.symbols import OPS, OWN_LOOP, Array, Size, as_dim, size_value
 from bendml.shape.ranges import as_size, forget, range_of, view
+from bendml.shape.operators import no_axes
 from bendml.shape.elementwise import same
 
 

@@ -18,8 +18,9 @@ from bendml.shape.sizes import Dim
 from bendml.shape.facts import claim
 from bendml.shape.trace import branch, choose, holds, refuse, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import OPS, Array, Op, Size, as_dim, is_symbolic, no_axes, number, one_entry, perform, size_value
+from bendml.shape.symbols import OPS, Array, Op, Size, as_dim, is_symbolic, number, perform, size_value
 from bendml.shape.ranges import copied, unknown
+from bendml.shape.operators import no_axes, one_entry
 from bendml.shape.elementwise import lift
 from bendml.shape.states import FEWER, Growing, Turns, as_turns, backwards, enumerated, int_of, symbolic_range, zipped
 from bendml.shape.several import combinations, ndenumerate, ndindex, pairwise, product

@@ -16,7 +16,8 @@ import numpy as np
 from bendml.shape.messages import ShapeError, place_of, source_of
 from bendml.shape.trace import current, refuse, tick, user_frame
 from bendml.shape.opaque import Opaque
-from bendml.shape.symbols import METHODS, OPS, RULE, Array, Op, _Method, axis, is_symbolic, no_rule, number, op_of, perform, rule as table_rule
+from bendml.shape.symbols import METHODS, OPS, RULE, Array, Op, axis, is_symbolic, no_rule, number, op_of, perform, rule as table_rule
+from bendml.shape.operators import _Method
 from bendml.shape.elementwise import lift
 from bendml.shape.states import Growing, Turns
 from bendml.shape.loops import Yields, comprehension, each, loop, while_loop

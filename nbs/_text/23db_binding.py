@@ -39,6 +39,9 @@ class Wanted:
         return value == 0 if self.claim.kind == '==' else value != 0 if self.claim.kind == '!=' else value >= 0
 
 
+# %% [markdown]
+# ## Numbers for one name
+
 # %%
 #| export
 TRIES = 3000   # numbers that are tried for names
@@ -78,6 +81,9 @@ for size, value in (3*k + 1, 7), (k*(k + 1)//2, 3), (k//2, 3), (k % 3, 2):
     print(size, list(islice(roots(size, 'k', {}, value, lambda v: evaluate(size, {'k': v})), 3)))
 
 
+# %% [markdown]
+# ## The sizes of a call
+
 # %%
 #| export
 class Binding:
@@ -89,13 +95,13 @@ class Binding:
         unknown = names_of(size) - self.sizes.keys()
         if unknown and size == named(next(iter(unknown))): self._set(str(size), value, where, error)
         elif unknown: self.later.append((Wanted(size, error, value), where))
-        elif not (wanted := Wanted(size, error, value)).holds(self.sizes): error(self._wrong(wanted))
+        elif not (wanted := Wanted(size, error, value)).holds(self.sizes): error(self.wrong(wanted))
 
     def _set(self, name: str, value: int, where: str, error: Callable) -> None:
-        if (low := self._too_low(name, value)): error(*low)
+        if (low := self.too_low(name, value)): error(*low)
         self.sizes[name], self.seen[name] = value, where
 
-    def _too_low(self, name: str, value: int) -> tuple[str, str] | None:
+    def too_low(self, name: str, value: int) -> tuple[str, str] | None:
         least = self.lower.get(name, 1)
         if least is None or value >= least: return None
         return f'{name} is {value}, and sizes are at least {least}', f'@typed(where="{name} >= 0") would allow it' if value == 0 and self.may_be_0(name) else ''
@@ -104,7 +110,7 @@ class Binding:
         "`Any` in one of several values is another size in each."
         if name.startswith('?'): self.sizes.pop(name, None)
 
-    def _wrong(self, wanted: Wanted) -> str:
+    def wrong(self, wanted: Wanted) -> str:
         names = sorted(names_of(wanted.dim))
         if wanted.claim: return f'{wanted} does not hold: ' + ', '.join(f'{n} = {self.sizes[n]}' for n in names)
         if not names: return f'a size is {wanted.value}, not {wanted.dim}'
@@ -114,50 +120,65 @@ class Binding:
 
     def finish(self, claims: list[Claim], error: Callable) -> None:
         "Find numbers for the names that stand alone nowhere."
-        wanted, self.tries = {(w.dim, w.value): w for w, _ in self.later}, TRIES
-        self.wheres = {w.dim: where for w, where in self.later}
-        if (fault := self._search([*wanted.values(), *(Wanted(c.dim, error, claim=c) for c in claims)])): fault[0](*fault[1:])
+        wanted = {(w.dim, w.value): w for w, _ in self.later}
+        fault = _Search(self).numbers([*wanted.values(), *(Wanted(c.dim, error, claim=c) for c in claims)])
+        if fault: fault[0](*fault[1:])
 
-    def _search(self, wanted: list[Wanted]) -> tuple | None:
-        "Give each open name a number; if there is none, what is wrong, as the arguments of an error."
-        left: list[Wanted] = []
+
+# %% [markdown]
+# ## The search
+#
+# What has one open name is solved for it, and each number that fits is tried in the rest. Where several are open, the first is tried from
+# its least number on. What is wrong comes back as the arguments of an error, of which the first is raised if no number will do.
+
+# %%
+#| export
+class _Search:
+    "Numbers for the open names of a call."
+    def __init__(self, binding: Binding):
+        self.of, self.tries, self.wheres = binding, TRIES, {w.dim: where for w, where in binding.later}
+
+    def open(self, w: Wanted) -> set[str]: return names_of(w.dim) - self.of.sizes.keys()
+
+    def numbers(self, wanted: list[Wanted]) -> tuple | None:
+        "Give each open name a number; if there is none, what is wrong."
+        left = [w for w in wanted if self.open(w)]
         for w in wanted:
-            if names_of(w.dim) - self.sizes.keys(): left.append(w)
-            elif not w.holds(self.sizes): return w.error, self._wrong(w)
+            if w not in left and not w.holds(self.of.sizes): return w.error, self.of.wrong(w)
         if not left: return None
-        first = min(left, key=lambda w: (len(names_of(w.dim) - self.sizes.keys()), w.claim is not None))
-        name, *others = sorted(names_of(first.dim) - self.sizes.keys())
+        first = min(left, key=lambda w: (len(self.open(w)), w.claim is not None))
+        name, *others = sorted(self.open(first))
         return self._try(first, name, left) if others or first.claim else self._solve(first, name, left)
 
     def _solve(self, first: Wanted, name: str, left: list[Wanted]) -> tuple | None:
         "One name is open in a size."
         def at(n: int) -> int:
             self.tries -= 1
-            try: return evaluate(first.dim, self.sizes | {name: n})
+            try: return evaluate(first.dim, self.of.sizes | {name: n})
             except ZeroDivisionError: return -1
-        fault, self.seen[name] = None, self.wheres[first.dim]
-        for n in roots(first.dim, name, self.sizes, first.value, at):
+        fault, self.of.seen[name] = None, self.wheres[first.dim]
+        for n in roots(first.dim, name, self.of.sizes, first.value, at):
             if n < 0: continue
             if self.tries < 0: break
-            found = (first.error, *low) if (low := self._too_low(name, n)) else self._with(name, n, left)
+            found = (first.error, *low) if (low := self.of.too_low(name, n)) else self._with(name, n, left)
             if found is None: return None
             fault = fault or found
         return fault or (first.error, f'no {name} makes {first.dim} equal to {first.value}')
 
     def _try(self, first: Wanted, name: str, left: list[Wanted]) -> tuple | None:
         "Several names are open, or one in a condition only: a size of their own is not known."
-        self.seen[name] = 'trying'
-        least = max(self.lower.get(name, 1) or 0, 0)
+        self.of.seen[name] = 'trying'
+        least = max(self.of.lower.get(name, 1) or 0, 0)
         for n in range(least, least + TRIES):
             self.tries -= 1
             if self.tries < 0: break
             if self._with(name, n, left) is None: return None
-        names = sorted(set().union(*(names_of(w.dim) for w in left)) - self.sizes.keys())
+        names = sorted(set().union(*map(self.open, left)))
         return first.error, f'no {", ".join(names)} found with which {" and ".join(map(str, left))}', f'add a parameter {name}: int, so that the call says which it is'
 
     def _with(self, name: str, n: int, left: list[Wanted]) -> tuple | None:
-        self.sizes[name] = n
-        if (fault := self._search(left)): del self.sizes[name]
+        self.of.sizes[name] = n
+        if (fault := self.numbers(left)): del self.of.sizes[name]
         return fault
 
 

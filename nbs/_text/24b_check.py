@@ -26,7 +26,8 @@ from bendml.shape.copies import function_node
 from bendml.shape.values import arrays_of
 from bendml.shape.paths import Report
 from bendml.shape.boundary import Shapes
-from bendml.shape.typing import _typed, collecting, outcome
+from bendml.shape.signatures import collecting, outcome
+from bendml.shape.typing import _typed
 from bendml.shape.definitions import Definitions
 
 # %% [markdown]
