@@ -1,20 +1,15 @@
 "Real mistakes from public reports, and the negative tests of the systems that bendml follows: each refused, each with its accepted twin."
-import linecache, textwrap
 import numpy as np, pytest
 import bendml.shape
 from bendml.shape import *
+from tests.shape.text import run_text
 
 B, T, C, D, H, n, m, d, P = dims('B T C D H n m d P')
 
 
 def define(text: str):
     "Define a function from text, with its source where Python finds it."
-    define.count = getattr(define, 'count', 0) + 1
-    file, text = f'<case {define.count}>', textwrap.dedent(text)
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = dict(globals())
-    exec(compile(text, file, 'exec'), space)
-    return space['f']
+    return run_text(text, dict(globals()))['f']
 
 
 def refused(text: str, *contains: str) -> ShapeError:

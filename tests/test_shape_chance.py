@@ -1,20 +1,16 @@
 "Python's own random numbers: nothing is drawn in a check, and what may be drawn goes every way."
-import linecache, random, textwrap
+import random, textwrap
 import numpy as np, pytest
 import bendml.shape
 from bendml.shape import *
+from tests.shape.text import run_text
 
 n, m, d = dims('n m d')
 R = random.Random(1)
 G = np.random.default_rng(0)
 
 def define(text: str):
-    define.count = getattr(define, 'count', 0) + 1
-    text = '@typed\ndef ' + textwrap.dedent(text).strip() + '\n'
-    file = f'<chance {define.count}>'
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    exec(compile(text, file, 'exec'), space := dict(globals()))
-    return space['f']
+    return run_text(f'@typed\ndef {textwrap.dedent(text).strip()}\n', dict(globals()))['f']
 
 RIGHT = ['''f(x: Vec[n], y: Vec[n]) -> Vec[n]:
     q = [x, y]

@@ -1,8 +1,9 @@
 "functools.singledispatch: the function is known where the class is."
-import functools, linecache
+import functools
 import numpy as np, pytest
 import bendml.shape
 from bendml.shape import *
+from tests.shape.text import run_text
 
 n, d = dims('n d')
 
@@ -41,11 +42,7 @@ class A:
         return last*1.0
 
 def define(body: str):
-    define.count = getattr(define, 'count', 0) + 1
-    text, file = f'@typed\ndef f(x: Mat[n, d], k: int, s: str) -> {body}\n', f'<dispatch {define.count}>'
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    exec(compile(text, file, 'exec'), space := dict(globals()))
-    return space['f']
+    return run_text(f'@typed\ndef f(x: Mat[n, d], k: int, s: str) -> {body}\n', dict(globals()))['f']
 
 @pytest.mark.parametrize('body', ['Mat[n, d]: return g(x)', 'Vec[d]: return g([x[0], x])', 'Vec[d]: return g((x, x[0]))', 'float: return same(x.sum())', 'float: return same(k) + x[0, 0]',
                                   'Vec[d]: return A().take(x)', 'Vec[1]: return g({}) + 0*x[0, 0]', 'Vec[1]: return A().take([x])', 'Vec[2]: return g(1.5) + 0*x[0, 0]', 'Vec[3]: return g(s) + 0*x[0, 0]'])

@@ -1,18 +1,17 @@
 "What outlives a call: a function that changes it, itself or by a helper, is refused, and all is as it was before."
-import collections, functools, itertools, linecache, types
+import collections, functools, itertools, types
 import numpy as np, pytest
 import bendml.shape
 from bendml.shape import *
+from tests.shape.text import run_text
 
 n, = dims('n')
 store = types.ModuleType('store')
 
 def define(text: str, file: str, space: dict) -> dict:
     "Run a text, with its source where Python finds it."
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     space |= globals()
-    exec(compile(text, file, 'exec'), space)
-    return space
+    return run_text(text, space, file)
 
 USE = '''
 @typed

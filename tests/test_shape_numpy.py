@@ -1,7 +1,8 @@
 "What NumPy and Python stop at though every shape fits is refused too; beside each such program, one that is right."
-import linecache, math, re, textwrap
+import math, re, textwrap
 import numpy as np, pytest
 from bendml.shape import *
+from tests.shape.text import run_text
 
 n, d, k = dims('n d k')
 GIVEN = {  # a name: its annotation, and what it is when the program runs
@@ -34,14 +35,9 @@ class Held:
 
 def function(body: str, typed_too: bool = True):
     "The program, checked and as it is, and its arguments."
-    function.count = getattr(function, 'count', 0) + 1
     used = [v for v in GIVEN if re.search(rf'\b{v}\b', body)]
-    lines = ['@typed' if typed_too else '#', f'def f({", ".join(f"{v}: {GIVEN[v][0]}" for v in used)}):', *textwrap.indent(body, '    ').splitlines()]
-    file = f'<numpy {function.count}>'
-    linecache.cache[file] = (0, None, [line + '\n' for line in lines], file)
-    space = dict(globals())
-    exec(compile('\n'.join(lines), file, 'exec'), space)
-    return space['f'], [GIVEN[v][1]() for v in used]
+    text = f'{"@typed" if typed_too else "#"}\ndef f({", ".join(f"{v}: {GIVEN[v][0]}" for v in used)}):\n' + textwrap.indent(body, '    ')
+    return run_text(text, dict(globals()))['f'], [GIVEN[v][1]() for v in used]
 
 
 WRONG = [  # what, a program that NumPy stops at, part of the refusal, programs that are right

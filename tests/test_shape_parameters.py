@@ -2,11 +2,11 @@
 import enum, os, subprocess, sys, tempfile, textwrap
 from pathlib import Path
 from typing import Any, Callable, Literal, Optional
-import linecache
 import numpy as np, pytest
 from bendml.shape import Arr, Bool, Dim, F32, F64, Float, Int, Mat, ShapeError, Vec, dims, stored, typed
 from bendml.shape.facts import Facts, assume, claim, decide, impossible, parse_claim
 from bendml.shape.sizes import DimError, evaluate
+from tests.shape.text import run_text
 
 n, d, k, m = dims('n d k m')
 class Mode(enum.Enum): ROWS = 1; COLUMNS = 2
@@ -16,12 +16,7 @@ MATRIX = np.matrix(np.eye(2))
 
 
 def define(text: str, at: str = '@typed'):
-    define.count = getattr(define, 'count', 0) + 1
-    file, text = f'<parameters {define.count}>', at + '\n' + textwrap.dedent(text)
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = dict(globals())
-    exec(compile(text, file, 'exec'), space)
-    return space['f']
+    return run_text(at + '\n' + textwrap.dedent(text), dict(globals()))['f']
 
 
 def refused(text: str, *says: str, at: str = '@typed') -> ShapeError:

@@ -1,7 +1,8 @@
 "The puzzles page: every puzzle is refused as it stands, its solution is not, and what has the right shape only is found out by the numbers."
-import ast, contextlib, io, linecache, re
+import ast, contextlib, io, re
 import pytest
 from tools.notebooks import ROOT
+from tests.shape.text import run_text
 
 CELLS = [c for c in re.split(r'^# %%.*\n', (ROOT/'nbs/_text/25_puzzles.py').read_text(), flags=re.M) if c.strip() and not all(line.startswith('#') for line in c.strip().split('\n'))]
 PUZZLES = {f.name: c for c in CELLS if c.startswith('@puzzle((') for f in ast.parse(c).body if isinstance(f, ast.FunctionDef)}
@@ -17,10 +18,7 @@ def _space():
 
 def _say(text, space):
     "Execute a cell; what it prints."
-    _say.count = getattr(_say, 'count', 0) + 1
-    file = f'<puzzle {_say.count}>'
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    with contextlib.redirect_stdout(out := io.StringIO()): exec(compile(text, file, 'exec'), space)
+    with contextlib.redirect_stdout(out := io.StringIO()): run_text(text, space)
     return out.getvalue()
 
 

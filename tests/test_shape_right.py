@@ -1,8 +1,9 @@
 "Right programs that a check has to follow, each with its wrong twins."
-import linecache, math
+import math
 import numpy as np, pytest
 import bendml.shape
 from bendml.shape import *
+from tests.shape.text import run_text
 
 n, m, d, k = dims('n m d k')
 
@@ -14,11 +15,7 @@ class Rows:
 def ceil(v): return np.zeros(3)
 
 def define(text: str):
-    define.count = getattr(define, 'count', 0) + 1
-    text, file = f'@typed\n{text}\n', f'<right {define.count}>'
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    exec(compile(text, file, 'exec'), space := dict(globals()))
-    return space['f']
+    return run_text(f'@typed\n{text}\n', dict(globals()))['f']
 
 ADD = '''def f(x: Mat[n, d]) -> Vec[d]:
     rows, s = Rows(x{}), np.zeros(x.shape[1])

@@ -1,6 +1,5 @@
 "What can be traced and what is refused: constructs, guards, loops, calls, threads, and how a typed function behaves when called."
-import ast, itertools, subprocess, sys, textwrap, threading, time
-import linecache
+import ast, itertools, subprocess, sys, threading, time
 from pathlib import Path
 import numpy as np, pytest
 from hypothesis import given, settings, strategies as st
@@ -10,6 +9,7 @@ from bendml.shape.annotations import read_annotation
 from bendml.shape.check import check_file
 from bendml.shape.facts import Facts, _holds, assume, claim, decide
 from bendml.shape.sizes import DimError, evaluate, names_of, parse_dim
+from tests.shape.text import run_text
 
 HERE = Path(__file__).parent/'shape'
 B, T, C, D, H, N, V, n, m, d = dims('B T C D H N V n m d')
@@ -17,12 +17,7 @@ B, T, C, D, H, N, V, n, m, d = dims('B T C D H N V n m d')
 
 def define(text: str, **more):
     "Define a function from text, with its source where Python finds it."
-    define.count = getattr(define, 'count', 0) + 1
-    file, text = f'<test {define.count}>', textwrap.dedent(text)
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = {**globals(), **more}
-    exec(compile(text, file, 'exec'), space)
-    return space['f']
+    return run_text(text, {**globals(), **more})['f']
 
 
 def refused(text: str, **more) -> ShapeError:

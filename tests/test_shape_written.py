@@ -1,8 +1,9 @@
 "What is written into an array of known numbers, and a number from the data that bounds more than one slice."
-import linecache, re, textwrap
+import re
 from functools import lru_cache
 import numpy as np, pytest
 from bendml.shape import Arr, Int, Mat, ShapeError, Vec, dims, typed
+from tests.shape.text import run_text
 
 n, m, d, k = dims('n m d k')
 K, HELD, SETTINGS = np.eye(2), [np.eye(2)], {'kernel': np.eye(2)}
@@ -19,12 +20,7 @@ def cached(): return np.eye(2)
 
 def define(text: str, **more):
     "Define a function from text, with its source where Python finds it."
-    define.count = getattr(define, 'count', 0) + 1
-    file, text = f'<written {define.count}>', textwrap.dedent(text)
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = {**globals(), **more}
-    exec(compile(text, file, 'exec'), space)
-    return space['f']
+    return run_text(text, {**globals(), **more})['f']
 
 def refused(text: str, **more) -> ShapeError:
     with pytest.raises(ShapeError) as e: define(text, **more)

@@ -212,7 +212,6 @@ from bendml.shape.symbols import axis
 from bendml.shape.trace import Trace, tracing
 with tracing(Trace()):
     x = Array([axis(Dim('n')), axis(2)])
-    print(len(x))
     for ask in (lambda: float(x), lambda: x.nosuch, lambda: x.tobytes()):
         try: ask()
         except (ShapeError, AttributeError) as e: print(str(e).split('\n')[0])

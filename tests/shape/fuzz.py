@@ -12,6 +12,7 @@ from bendml.shape.annotations import read_signature
 from bendml.shape.copies import copy_of
 from bendml.shape.paths import arguments, explore, start_facts
 from bendml.shape.trace import tracing
+from tests.shape.text import run_text
 from tests.test_shape_rules import _agrees, _on_path
 
 n, m, d = dims('n m d')
@@ -125,10 +126,7 @@ def line(rng, names, v):
 def define(lines, name, number=itertools.count()):
     text = HEAD + ''.join(f'    {s}\n' for s in lines) + f'    return {name}\n'
     file = f'<fuzz {next(number)}>'
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = dict(globals())
-    exec(compile(text, file, 'exec'), space)
-    return space['f'], text, file
+    return run_text(text, dict(globals()), file)['f'], text, file
 
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from bendml.shape import ShapeError, typed
 from tests.shape import programs
+from tests.shape.text import run_text
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,7 @@ def _defined(m, number, decorate):
     "The mutant's function; with `decorate`, checked."
     file = f'<mutant {number}>'
     source = m.source if decorate else m.source[m.source.index('\ndef ') + 1:]
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    space = dict(vars(programs))
-    exec(compile(source, file, 'exec'), space)
-    return space[m.program]
+    return run_text(source, dict(vars(programs)), file)[m.program]
 
 
 def _run(f, name, setting):

@@ -2,7 +2,7 @@
 
     python -m tests.shape.stated    prints the statements that are not so
 """
-import ast, itertools, linecache, math, types, warnings
+import ast, itertools, math, types, warnings
 from pathlib import Path
 import numpy as np
 from bendml.shape import ShapeError, typed
@@ -11,6 +11,7 @@ from bendml.shape.facts import _holds, parse_claim
 from bendml.shape.values import parts_of
 from bendml.shape.sizes import evaluate, names_of
 from tests.shape import mutants, programs
+from tests.shape.text import run_text
 
 REFUSED = Path(__file__).with_name('refused.py')
 
@@ -25,9 +26,7 @@ def functions():
             if not f.__name__.startswith('finally_'): found.append((f, [where] if isinstance(where, str) else list(where), e))  # NumPy fails there too, and the program hides it
         return f
     text = REFUSED.read_text().replace(', typed\n', '\n')
-    file = '<refused>'
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    exec(compile(text, file, 'exec'), dict(typed=noting, __name__='refused'))
+    run_text(text, dict(typed=noting, __name__='refused'))
     return found
 
 
